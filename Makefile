@@ -1,0 +1,60 @@
+# The commands that a newcomer needs. Each sets up what it needs in .venv and .peers.
+PYTHON ?= python3.11
+BIN := .venv/bin
+PACKAGES := $(patsubst %/.verbc.json,%,$(wildcard generated/*/.verbc.json))
+
+.PHONY: help generate check test lint types peers benchmarks clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 14
+
+generate: .venv/ready ## Compile specs/ into generated/
+	$(BIN)/verbc generate
+
+check: lint types ## Lint, check types, and see that generated/ is current
+	$(BIN)/verbc check
+
+lint: .venv/ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: .venv/ready
+	$(BIN)/mypy
+
+test: .venv/ready peers ## Run all tests: the compiler's, each package's own, and those with real parts
+	$(BIN)/python -m pytest -n 2
+	for package in $(PACKAGES); do (cd $$package && PYTHONPATH=. ../../$(BIN)/python -m pytest -q) || exit 1; done
+
+peers: .peers/lion/ready .peers/node/ready .peers/probe/ready ## Install the real parts that tests and benchmarks use
+
+benchmarks: .venv/ready peers ## Run every benchmark
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove everything that was set up
+	rm -rf .venv .peers
+
+# An environment is made anew when what it is made from changes.
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group test
+	touch $@
+
+# The real command line that lion drives, and the server it is compared with.
+.peers/lion/ready:
+	$(PYTHON) -m venv --clear .peers/lion
+	.peers/lion/bin/python -m pip install --quiet 'lionagi[mcp]==0.36.*'
+	touch $@
+
+# Independent MCP clients: the Inspector and the TypeScript SDK.
+.peers/node/ready: tests/judges/package.json
+	mkdir -p .peers/node
+	cp tests/judges/package.json .peers/node/
+	cd .peers/node && npm install --silent --no-audit --no-fund --ignore-scripts
+	touch $@
+
+# An independent probe of servers.
+.peers/probe/ready:
+	$(PYTHON) -m venv --clear .peers/probe
+	.peers/probe/bin/python -m pip install --quiet 'amagi-mcp-probe==0.1.*'
+	touch $@

@@ -1,0 +1,3 @@
+"""Reads the history of a git repository."""
+
+__version__ = "0.1.0"

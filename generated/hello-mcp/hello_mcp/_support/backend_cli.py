@@ -1,0 +1,168 @@
+"""Runs verbs as commands of a program: one argv per call, built by the verb's function, and never a shell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from . import process
+from .backend import Plan
+from .binding import Bindings
+from .call import Call
+from .environment import MissingVariableError, child_environment, expand
+from .foreign_text import short_text
+from .pointer import look_up
+from .process import Finished
+from .quoting import quoted
+from .refusal import Refusal
+from .registry import Verb
+from .reply import parse_output, read_reply
+
+_VERSION_CHARACTERS = 64
+# A command is ended this much before its call, so that it is the command whose silence is told.
+_MARGIN_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """How the program is started in this installation."""
+
+    program: tuple[str, ...]
+    args: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+class CliBackend:
+    """The verbs of one command line. `backend` is its entry in the registry."""
+
+    def __init__(self, backend: Mapping[str, Any], bindings: Bindings) -> None:
+        self._backend = backend
+        self._bindings = bindings
+        self._args = tuple(backend["args"])
+        self._fenced = tuple(tuple(path.split()) for path in backend["fenced"])
+        self._found_version: str | None = None
+        self._asking = asyncio.Lock()
+
+    def plan(self, call: Call) -> Plan:
+        """The command line of a call, without the program, and what speaks against it."""
+        binding = self._bindings.of(call.verb)
+        known = () if binding.params is None else (binding.params.model_validate(call.arguments),)
+        argv: list[str] = binding.function(*known)
+        return Plan(call, argv, _unpassable(call, argv) or self._trespass(call.verb, argv))
+
+    async def run(self, plan: Plan) -> Any:
+        """Run the command and read its reply. Raises Refusal."""
+        call, argv = plan.call, plan.bound
+        await self._check_version(call)
+        rest = argv[len(call.verb.run.target) + len(self._args) :]
+        finished = await self._finish(call, call.verb.run.target, rest)
+        return read_reply(finished, call.verb.run, call.registry.kinds)
+
+    @cached_property
+    def _launch(self) -> _Launch:
+        program = tuple(expand(self._backend["command"], os.environ).split())
+        if not program:
+            raise Refusal("internal", "No program is configured for this command.")
+        return _Launch(
+            program,
+            tuple(expand(word, os.environ) for word in self._args),
+            child_environment(self._backend["env"], os.environ),
+        )
+
+    def _trespass(self, verb: Verb, argv: Sequence[str]) -> Refusal | None:
+        """What is compiled never strays from its command; should it, nothing runs."""
+        command = (*verb.run.target, *self._args)
+        if tuple(argv[: len(command)]) == command:
+            # Whether the words among `args` are commands or values only the program knows: with them, and without.
+            reached = _command_words(argv), _command_words([*verb.run.target, *argv[len(command) :]])
+            if not any(words[: len(path)] == path for words in reached for path in self._fenced):
+                return None
+        return Refusal("internal", "The command line of this verb leads somewhere else.")
+
+    async def _finish(self, call: Call, command: Sequence[str], rest: Sequence[str]) -> Finished:
+        """Run `command` to its end, with the arguments that every command gets, then the rest."""
+        name, limits = quoted(" ".join(command)), call.verb.limits
+        try:
+            launch = self._launch
+            words = (*launch.program, *command, *launch.args, *rest)
+            return await process.run(words, launch.environment, deadline=_deadline(call), output=limits.output)
+        except MissingVariableError as error:
+            raise Refusal("internal", str(error)) from None
+        except process.DeadlineError:
+            raise _too_late(name, call) from None
+        except process.OutputLimitError:
+            raise Refusal("internal", f"{name} printed more than {limits.output} bytes.") from None
+        except process.ArgumentsTooLongError:
+            raise Refusal("invalid_input", f"The arguments are too long for the command {name}.") from None
+        except process.NotLaunchableError as error:
+            program = quoted(" ".join(launch.program))
+            raise Refusal("internal", f"{program} cannot be started: {error}.") from None
+
+    async def _check_version(self, call: Call) -> None:
+        """Ask the program once which version it is. Raises Refusal `unavailable` when that does not fit."""
+        wanted = self._backend["version"]
+        if wanted is None:
+            return
+        if self._found_version is None:
+            await self._learn_version(call, wanted)
+        found = self._found_version or ""
+        if not any(found == accepted or found.startswith(accepted + ".") for accepted in wanted["accept"]):
+            program, accepted = quoted(" ".join(self._launch.program)), list(wanted["accept"])
+            message = f"{program} is version {found}, and this server needs {' or '.join(accepted)}."
+            raise Refusal("unavailable", message, {"found": found, "accepted": accepted})
+
+    async def _learn_version(self, call: Call, wanted: Mapping[str, Any]) -> None:
+        """One call asks while the others wait; when it gets no answer the fault is its own, and the next one asks."""
+        try:
+            async with asyncio.timeout_at(_deadline(call)):
+                await self._asking.acquire()
+        except TimeoutError:
+            raise _too_late(quoted(" ".join(call.verb.run.target)), call) from None
+        try:
+            if self._found_version is None:
+                self._found_version = await self._ask_version(call, wanted)
+        finally:
+            self._asking.release()
+
+    async def _ask_version(self, call: Call, wanted: Mapping[str, Any]) -> str:
+        name = quoted(" ".join(wanted["ask"]))
+        finished = await self._finish(call, wanted["ask"], ())
+        version = look_up(parse_output(finished, name), wanted["at"])
+        if finished.code != 0 or not isinstance(version, str) or not version:
+            raise Refusal("internal", f"{name} does not tell the version.", {"stderr": finished.stderr})
+        return short_text(version, _VERSION_CHARACTERS)
+
+
+def _deadline(call: Call) -> float:
+    return call.deadline - min(_MARGIN_SECONDS, call.verb.limits.timeout / 10)
+
+
+def _too_late(name: str, call: Call) -> Refusal:
+    seconds = call.verb.limits.timeout
+    return Refusal(
+        "unavailable", f"{name} did not answer within {seconds:g} {'second' if seconds == 1 else 'seconds'}."
+    )
+
+
+def _unpassable(call: Call, argv: Sequence[str]) -> Refusal | None:
+    """The one character that no command line can carry."""
+    if not any("\0" in token for token in argv):
+        return None
+    names = [
+        name for name, value in call.arguments.items() if name in call.verb.params["properties"] and _has_nul(value)
+    ]
+    return Refusal("invalid_input", f"{quoted(names[0]) if names else 'A parameter'} holds a NUL character.")
+
+
+def _has_nul(value: Any) -> bool:
+    return "\0" in value if isinstance(value, str) else isinstance(value, list) and any(map(_has_nul, value))
+
+
+def _command_words(argv: Sequence[str]) -> tuple[str, ...]:
+    """The words that a program could take for a command: no options, but what stands behind `--`."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return (*(token for token in argv[:end] if not token.startswith("-")), *argv[end + 1 :])

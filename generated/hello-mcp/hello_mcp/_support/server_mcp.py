@@ -1,0 +1,103 @@
+"""From a registry and its backends to a server of the MCP SDK, which speaks every version of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from . import log
+from .admission import Admission
+from .backend import Backend
+from .refusal import Refusal
+from .registry import Registry
+from .surface import Surface, ToolCall, UnknownToolError, refused_answer
+from .surface_request import RequestSurface
+from .surface_tools import ToolsSurface
+
+SURFACES: Final[Mapping[str, Callable[[Registry, Admission], Surface]]] = {
+    "tools": ToolsSurface,
+    "request": RequestSurface,
+}
+
+McpServer: TypeAlias = Server[Any]
+
+# The tools change only with the server itself, so a client may keep them for a while.
+_FRESH = CacheHint(ttl_ms=300_000, scope="public")
+# How long work that was cancelled may take to put its things in order.
+_END_SECONDS = 10.0
+
+
+def build_server(registry: Registry, backends: Mapping[str, Backend], surface: str | None = None) -> McpServer:
+    """A server that shows the verbs of `registry` on a surface: `tools`, `request`, or None for the registry's own."""
+    shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
+    handlers = _Handlers(shown)
+    identity = registry.server
+    return Server(
+        identity.name,
+        version=identity.version,
+        title=identity.title,
+        description=identity.summary,
+        instructions=identity.instructions,
+        cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
+        get_tool_input_schema=shown.input_schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+    )
+
+
+class _Handlers:
+    """What the SDK calls. Both methods return wire forms, which it checks and sends."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._list = _complete({"tools": surface.tools()})
+
+    async def list_tools(self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> Any:
+        if params is not None and params.cursor is not None:
+            raise MCPError(types.INVALID_PARAMS, "There is no such page of tools.")
+        return self._list
+
+    async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Any:
+        meta = (context.params or {}).get("_meta")
+        call = ToolCall(
+            tool=params.name,
+            arguments=params.arguments or {},
+            meta=meta if isinstance(meta, dict) else {},
+            report=context.session.report_progress,
+        )
+        try:
+            return _complete(await _undisturbed(self._surface.call(call)))
+        except UnknownToolError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except Exception as error:
+            # The SDK would send the text of the exception to clients of its older protocol.
+            correlation = log.correlation_id()
+            log.failure("a request failed", error, correlation_id=correlation)
+            message = f"Something went wrong in the server. The server's log has more under {correlation}."
+            return _complete(refused_answer(Refusal("internal", message)))
+
+
+def _complete(result: dict[str, Any]) -> dict[str, Any]:
+    """The protocol of 2026 wants every result to say that it is one; the SDK leaves it out for older clients."""
+    return {"resultType": "complete", **result}
+
+
+async def _undisturbed(work: Any) -> Any:
+    """Await `work` so that a cancellation reaches it once, and is over only when it has put its things in order.
+
+    The SDK's own cancellation comes again and again, and would break into whatever ends a child process or a connection.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.move_on_after(_END_SECONDS, shield=True):
+            await asyncio.wait((task,))
+        raise

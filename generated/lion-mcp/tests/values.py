@@ -1,0 +1,147 @@
+"""Values that a schema accepts, for property tests: hypothesis strategies over the keywords of the spec language."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema_rs
+from hypothesis import strategies as st
+
+Schema = Mapping[str, Any]
+Values = st.SearchStrategy[Any]
+
+FORMATS = {
+    "date": ["2024-02-29", "1999-12-31"],
+    "date-time": ["2024-02-29T12:30:45Z", "1999-12-31T23:59:59.5+02:00"],
+    "time": ["12:30:45Z", "23:59:59+02:00"],
+    "duration": ["P1DT12H", "PT5M"],
+    "email": ["someone@example.com"],
+    "idn-email": ["someone@example.com"],
+    "hostname": ["example.com", "a-b.example"],
+    "idn-hostname": ["example.com"],
+    "ipv4": ["192.0.2.1"],
+    "ipv6": ["2001:db8::1"],
+    "uri": ["https://example.com/a?b#c"],
+    "iri": ["https://example.com/a?b#c"],
+    "uri-reference": ["/a/b", "#c"],
+    "iri-reference": ["/a/b", "#c"],
+    "uri-template": ["/a/{b}"],
+    "uuid": ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
+    "json-pointer": ["", "/a/0"],
+    "relative-json-pointer": ["0", "1/a"],
+    "regex": ["^a+$"],
+}
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+)
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+)
+
+
+def accepted(schema: Schema) -> Values:
+    """Values that a whole schema accepts, as a server checks it."""
+    validator = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True)
+    return _values(schema, schema.get("$defs", {})).filter(validator.is_valid)
+
+
+def _values(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        return st.deferred(lambda: _values(target, definitions))
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    named = schema.get("type")
+    branches = schema.get("anyOf", schema.get("oneOf"))
+    if branches and named is None:
+        return st.one_of([_values(branch, definitions) for branch in branches])
+    if named is None:
+        return ANYTHING
+    names = [named] if isinstance(named, str) else named
+    return st.one_of([_of_type(name, schema, definitions) for name in names])
+
+
+def _of_type(name: str, schema: Schema, definitions: Mapping[str, Schema]) -> Values:
+    match name:
+        case "string":
+            return _strings(schema)
+        case "integer":
+            return _integers(schema)
+        case "number":
+            return _integers(schema) | _floats(schema)
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
+        case "array":
+            return _arrays(schema, definitions)
+        case _:
+            return _objects(schema, definitions)
+
+
+def _strings(schema: Schema) -> Values:
+    if "format" in schema:
+        return st.sampled_from(FORMATS[schema["format"]])
+    if "pattern" in schema:
+        return st.from_regex(schema["pattern"])
+    least = schema.get("minLength", 0)
+    return st.text(min_size=least, max_size=min(schema.get("maxLength", least + 10), least + 10))
+
+
+def _integers(schema: Schema) -> Values:
+    least, most = _bounds(schema, 1)
+    step = schema.get("multipleOf", 1)
+    if not isinstance(step, int) or step == 1:
+        return st.integers(min_value=_whole(least, up=True), max_value=_whole(most, up=False))
+    low = None if least is None else -(-least // step)
+    return st.integers(min_value=_whole(low, up=True), max_value=None if most is None else int(most // step)).map(
+        lambda number: number * step
+    )
+
+
+def _floats(schema: Schema) -> Values:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if "multipleOf" in schema or any(bound is not None and abs(bound) > 2**53 for bound in (least, most)):
+        return _integers(schema)
+    return st.floats(min_value=least, max_value=most, allow_nan=False, allow_infinity=False)
+
+
+def _bounds(schema: Schema, step: int) -> tuple[Any, Any]:
+    lows = [schema[key] + offset for key, offset in (("minimum", 0), ("exclusiveMinimum", step)) if key in schema]
+    highs = [schema[key] - offset for key, offset in (("maximum", 0), ("exclusiveMaximum", step)) if key in schema]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _whole(bound: Any, *, up: bool) -> int | None:
+    if bound is None:
+        return None
+    whole = int(bound)
+    return whole + 1 if up and whole < bound else whole - 1 if not up and whole > bound else whole
+
+
+def _arrays(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
+    items = _values(schema["items"], definitions) if "items" in schema else SCALARS
+    least = schema.get("minItems", 0)
+    most = min(schema.get("maxItems", least + 3), least + 3)
+    unique = json.dumps if schema.get("uniqueItems") else None
+    return st.lists(items, min_size=least, max_size=most, unique_by=unique)
+
+
+def _objects(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
+    properties = {name: _values(inner, definitions) for name, inner in schema.get("properties", {}).items()}
+    required = set(schema.get("required", ()))
+    fixed = {name: values for name, values in properties.items() if name in required}
+    fixed |= {name: SCALARS for name in required if name not in properties}
+    optional = {name: values for name, values in properties.items() if name not in required}
+    listed = st.fixed_dictionaries(fixed, optional=optional)
+    further = schema.get("additionalProperties", True)
+    if further is False:
+        return listed
+    values = SCALARS if further is True else _values(further, definitions)
+    least = max(0, schema.get("minProperties", 0) - len(fixed))
+    most = min(schema.get("maxProperties", least + 2), least + 2)
+    names = st.text(max_size=8).filter(lambda name: name not in properties)
+    extra = st.dictionaries(names, values, min_size=min(least, most), max_size=most)
+    return st.builds(lambda one, other: {**other, **one}, listed, extra)

@@ -1,0 +1,157 @@
+"""The commands. The only module that prints or exits."""
+
+import argparse
+import difflib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+from . import __version__
+from .grammar import grammar
+from .load import find
+from .pipeline import compile_spec
+from .problems import Mark, Problem, Source, SpecError
+from .starter import StarterError, write_starter
+from .tree import Drift, TreeError, compare, packages, with_manifest, write
+
+SPECS = Path("specs")
+GENERATED = Path("generated")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `verbc`. Returns 0, 1 with problems or drift, or 2 for wrong usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except SpecError as error:
+        print(f"{error}\n{_count(len(error.problems), 'problem')}; nothing was written", file=sys.stderr)
+    except (TreeError, StarterError) as error:
+        print(f"verbc: {error}; nothing was written", file=sys.stderr)
+    except OSError as error:
+        print(f"verbc: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="verbc", description="Compiles specs of verbs into MCP server packages.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"verbc {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    init = commands.add_parser("init", help="write a starter spec and a Makefile into a new folder")
+    init.add_argument("name", metavar="NAME")
+    init.set_defaults(run=_init)
+    generate = commands.add_parser("generate", help="compile specs into packages")
+    check = commands.add_parser("check", help="tell whether the packages are current; exit 1 if not")
+    check.add_argument("--diff", action="store_true", help="show the differences")
+    for command, run in ((generate, _generate), (check, _check)):
+        command.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help=f"by default all in {SPECS}/")
+        command.add_argument("--out", type=Path, default=GENERATED, metavar="DIR", help=f"by default {GENERATED}/")
+        command.set_defaults(run=run)
+    schema = commands.add_parser("schema", help="print the JSON Schema of the spec language")
+    schema.set_defaults(run=_schema)
+    return parser
+
+
+def _init(options: argparse.Namespace) -> int:
+    for path in write_starter(options.name, Path(options.name)):
+        print(path)
+    print(f"next: cd {options.name} && make generate test")
+    return 0
+
+
+def _generate(options: argparse.Namespace) -> int:
+    began = time.perf_counter()
+    wanted = _compiled(options.specs)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with _alone(options.out):
+        for name in [*wanted, *_stale(options, wanted)]:
+            done = write(wanted.get(name, {}), options.out / name)
+            for path in done.overwritten:
+                print(f"{options.out / name / path} had been edited; it was overwritten", file=sys.stderr)
+            removed = f", {len(done.removed)} removed" if done.removed else ""
+            print(f"{options.out / name}: {len(done.written)} written, {len(done.unchanged)} unchanged{removed}")
+    print(f"{_count(len(wanted), 'package')} in {time.perf_counter() - began:.2f} s")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    wanted = _compiled(options.specs)
+    drifted = False
+    for name in [*wanted, *_stale(options, wanted)]:
+        drift = compare(wanted.get(name, {}), options.out / name)
+        drifted = drifted or bool(drift)
+        _show(drift, options.out / name)
+        if options.diff:
+            _show_differences(drift, with_manifest(wanted[name]) if name in wanted else {}, options.out / name)
+    print("not current; run `verbc generate`" if drifted else f"current: {_count(len(wanted), 'package')}")
+    return 1 if drifted else 0
+
+
+def _schema(options: argparse.Namespace) -> int:
+    print(json.dumps(grammar(), indent=2))
+    return 0
+
+
+def _compiled(specs: Sequence[Path]) -> dict[str, dict[str, str]]:
+    """Package folder → its files, for every spec; the problems of all specs come together."""
+    compiled: dict[str, dict[str, str]] = {}
+    origins: dict[str, str] = {}
+    problems: list[Problem] = []
+    for path in specs or find(SPECS):
+        name = path.as_posix()
+        try:
+            package, files = compile_spec(path, name)
+        except SpecError as error:
+            problems += error.problems
+            continue
+        if package in compiled:
+            mark = Mark(Source(name, ""), 1, 1)
+            problems.append(
+                Problem(mark, f'its package "{package}" is also the one of {origins[package]}; name one otherwise')
+            )
+        compiled[package], origins[package] = files, name
+    if problems:
+        raise SpecError(problems)
+    return compiled
+
+
+def _stale(options: argparse.Namespace, wanted: dict[str, dict[str, str]]) -> list[str]:
+    """Packages whose spec is gone; only known when all specs are looked at."""
+    return [] if options.specs else [name for name in packages(options.out) if name not in wanted]
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two runs on one folder wait for each other."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        flock(descriptor, LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _show(drift: Drift, folder: Path) -> None:
+    for word, paths in (("changed", drift.changed), ("missing", drift.missing), ("orphaned", drift.orphaned)):
+        for path in paths:
+            print(f"{word}: {folder / path}")
+
+
+def _show_differences(drift: Drift, texts: dict[str, str], folder: Path) -> None:
+    for path in (*drift.changed, *drift.missing):
+        place = folder / path
+        old = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""
+        lines = difflib.unified_diff(
+            old.splitlines(), texts[path].splitlines(), f"{place} (on the disk)", f"{place} (generated)", lineterm=""
+        )
+        print("\n".join(lines))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,196 @@
+"""Spec → registry: the compiled contract, whole, with its fingerprints and digests."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .names import function_name, module_name
+from .parse import Parsed
+from .schemas import Types
+from .source import native
+from .spec import CallLimits, CliBackend, Example, PythonBackend, Reply, ReplyPointers, Verb, VersionQuestion
+from .support.fingerprint import digest, fingerprint
+from .support.refusal import BUILT_IN_KINDS
+
+TIMEOUT = 60.0  # seconds
+OUTPUT = 1 << 20  # bytes
+CONCURRENCY = 32  # calls at one time
+
+HINTS = {  # effect → read-only, destructive, idempotent
+    "read": (True, False, True),
+    "add": (False, False, False),
+    "write": (False, True, False),
+    "delete": (False, True, True),
+}
+# What callers and approvers rely on; the contract digest is over these.
+RELIED_ON = "name summary description effect hints params result refused requires fingerprint_required varies_with unavailable".split()
+
+
+def registry_of(parsed: Parsed, types: Types) -> dict[str, Any]:
+    """The registry of a spec; its shape is told in `docs/generated-code.md`."""
+    spec = parsed.spec
+    server, limits = spec.server, spec.limits
+    registry: dict[str, Any] = {
+        "verbc": 1,
+        "server": {
+            "name": server.name,
+            "version": server.version,
+            "title": server.title,
+            "summary": server.summary,
+            "instructions": server.instructions,
+            "package": package_of(parsed),
+            "distribution": package_of(parsed).replace("_", "-"),
+        },
+        "surface": spec.surface,
+        "feedback": spec.feedback,
+        "limits": {
+            "body": limits.body,
+            "ops": limits.ops,
+            "timeout": limits.timeout or TIMEOUT,
+            "output": limits.output or OUTPUT,
+            "concurrency": limits.concurrency or CONCURRENCY,
+        },
+        "kinds": {**BUILT_IN_KINDS, **spec.kinds},
+        "synonyms": {"removed_after": spec.synonyms.removed_after, "verbs": dict(spec.synonyms.verbs)},
+        "backends": {name: _backend(backend) for name, backend in spec.backends.items()},
+        "verbs": [_verb(name, verb, parsed, types) for name, verb in _in_order(spec.verbs)],
+    }
+    return {**registry, "digest": digest(registry)}
+
+
+def package_of(parsed: Parsed) -> str:
+    """The import name of a server's package."""
+    server = parsed.spec.server
+    return server.package or f"{server.name.replace('-', '_')}_mcp"
+
+
+def backend_and_target(verb: Verb) -> tuple[str, str]:
+    """The backend that runs a whole verb, and what it runs."""
+    assert verb.run is not None  # noqa: S101 - the rules saw to it
+    return next(iter(verb.run.targets.items()))
+
+
+def _in_order(verbs: Mapping[str, Verb]) -> list[tuple[str, Verb]]:
+    """As the spec has them, the unavailable ones last."""
+    return sorted(verbs.items(), key=lambda item: item[1].unavailable is not None)
+
+
+def _backend(backend: object) -> dict[str, Any]:
+    if isinstance(backend, PythonBackend):
+        return {"kind": "python", "handlers": backend.python.removesuffix(".py")}
+    assert isinstance(backend, CliBackend)  # noqa: S101 - no other kind is built
+    return {
+        "kind": "cli",
+        "command": backend.cli,
+        "args": list(backend.args),
+        "env": list(backend.env),
+        "fenced": list(backend.fenced),
+        "version": _version(backend.version),
+    }
+
+
+def _version(question: VersionQuestion | None) -> dict[str, Any] | None:
+    return question and {"ask": question.ask.split(), "at": question.at, "accept": list(question.accept)}
+
+
+def _verb(name: str, verb: Verb, parsed: Parsed, types: Types) -> dict[str, Any]:
+    backend_name, target = backend_and_target(verb)
+    backend = parsed.spec.backends[backend_name]
+    params = types.params(verb.params, verb.required, opened=bool(verb.varies_with))
+    effect = verb.effect or "write"
+    entry: dict[str, Any] = {
+        "name": name,
+        "summary": verb.summary,
+        "description": verb.description.strip() if verb.description else None,
+        "effect": effect,
+        "hints": _hints(effect, verb, open_world=isinstance(backend, CliBackend)),
+        "params": params,
+        "result": None if verb.result is None else types.advertised(verb.result),
+        "fingerprint": fingerprint(params),
+        "fingerprint_required": verb.fingerprint == "required",
+        "required_unenforced": _unenforced(verb, types),
+        "varies_with": dict(verb.varies_with),
+        "refused": dict(verb.refused),
+        "unavailable": verb.unavailable,
+        "requires": list(verb.requires or ()),
+        "limits": _limits(name, verb, backend_name, parsed),
+        "examples": [_example(example, verb, types) for example in verb.examples],
+        "run": _run(name, verb, backend_name, target, parsed),
+    }
+    relied_on = {key: entry[key] for key in RELIED_ON}
+    return {**entry, "digest": digest({**relied_on, "backend": registry_kind(backend), "target": target.split()})}
+
+
+def registry_kind(backend: object) -> str:
+    """The kind of a backend as the registry names it."""
+    return "cli" if isinstance(backend, CliBackend) else "python"
+
+
+def _hints(effect: str, verb: Verb, *, open_world: bool) -> dict[str, bool]:
+    read_only, destructive, idempotent = HINTS[effect]
+    return {
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent or verb.idempotent is True,
+        "openWorldHint": open_world,
+    }
+
+
+def _unenforced(verb: Verb, types: Types) -> list[str]:
+    positional = verb.run.positional if verb.run else ()
+    return [name for name in positional if name not in verb.required and types.admitted(verb.params[name]) == {"array"}]
+
+
+def _limits(name: str, verb: Verb, backend: str, parsed: Parsed) -> dict[str, Any]:
+    spec = parsed.spec
+    scopes: list[tuple[str, CallLimits]] = [
+        (name, verb.limits),
+        (f"<{backend}>", spec.backends[backend].limits),
+        ("", spec.limits),
+    ]
+    timeout = next((limits.timeout for _, limits in scopes if limits.timeout), TIMEOUT)
+    output = next((limits.output for _, limits in scopes if limits.output), OUTPUT)
+    pool, concurrency = next(
+        ((scope, limits.concurrency) for scope, limits in scopes if limits.concurrency), ("", CONCURRENCY)
+    )
+    return {"timeout": timeout, "output": output, "concurrency": concurrency, "pool": pool}
+
+
+def _example(example: Example, verb: Verb, types: Types) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "args": {name: types.data(value, verb.params.get(name)) for name, value in example.args.items()}
+    }
+    if "result" in example.model_fields_set:
+        entry["result"] = types.data(example.result, verb.result)
+    if example.refusal:
+        entry["refusal"] = example.refusal
+    return entry
+
+
+def _run(name: str, verb: Verb, backend_name: str, target: str, parsed: Parsed) -> dict[str, Any]:
+    backend = parsed.spec.backends[backend_name]
+    reply: Reply = "json"
+    refusals: dict[str, str] = {}
+    if isinstance(backend, CliBackend) and verb.run:
+        reply = verb.run.reply or backend.reply
+        refusals = {**backend.refusals, **verb.run.refusals}
+    return {
+        "backend": backend_name,
+        "target": target.split(),
+        "reply": _reply(reply),
+        "refusals": refusals,
+        "module": module_name(name),
+        "function": function_name(name),
+    }
+
+
+def _reply(reply: str | ReplyPointers) -> dict[str, Any]:
+    if isinstance(reply, str):
+        return {"form": reply}
+    error = reply.error
+    return {
+        "form": "pointers",
+        "expect": {pointer: [native(value) for value in values] for pointer, values in reply.expect.items()},
+        "ok": reply.ok,
+        "result": reply.result,
+        "error": error if error is None or isinstance(error, str) else error.model_dump(exclude_none=True),
+    }

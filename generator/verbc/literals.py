@@ -1,0 +1,143 @@
+"""The only doors from text to source: what passes them is `Code`, and nothing else can be printed by a template.
+
+What they print is a fixed point of the formatter: brackets with more than one element explode and end in a comma,
+strings have the quotes that need fewer escapes, and everything beyond ASCII is escaped.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+WIDTH = 120  # the line length of generated packages, as their pyproject.toml says
+
+
+class Code(str):
+    """Text that is known to be source code, or known to be harmless in the language it is printed in."""
+
+    __slots__ = ()
+
+
+def python_text(text: str) -> Code:
+    """A Python string literal."""
+    escaped = "".join(_escaped(character) for character in text)
+    if '"' in escaped and "'" not in escaped:
+        return Code(f"'{escaped}'")
+    return Code('"' + escaped.replace('"', '\\"') + '"')
+
+
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if " " <= character <= "~":
+        return character
+    point = ord(character)
+    return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
+
+
+def python(value: Any, indent: int = 0) -> Code:
+    """A Python literal of JSON data, its later lines indented by `indent` blanks."""
+    match value:
+        case str():
+            return python_text(value)
+        case None | bool() | int() | float():
+            return Code(repr(value))
+        case dict():
+            return bracketed(
+                "{", [f"{python_text(key)}: {python(item, indent + 4)}" for key, item in value.items()], "}", indent
+            )
+        case list() | tuple():
+            return bracketed("[", [python(item, indent + 4) for item in value], "]", indent)
+    raise TypeError(f"no literal for {type(value).__name__}")
+
+
+def bracketed(opening: str, items: Iterable[str], closing: str, indent: int = 0, *, explode: bool = False) -> Code:
+    """Items in brackets: each on a line of its own, with a trailing comma; none, or a short single one, inline."""
+    items = list(items)
+    if not items or (len(items) == 1 and not explode and "\n" not in items[0] and len(items[0]) + indent < WIDTH // 2):
+        return Code(f"{opening}{''.join(items)}{closing}")
+    inner = " " * (indent + 4)
+    return Code(opening + "".join(f"\n{inner}{item}," for item in items) + f"\n{' ' * indent}{closing}")
+
+
+def call(function: str, arguments: Iterable[str], column: int = 0, indent: int = 0) -> Code:
+    """A call that begins at `column`: on one line if it fits, else with an argument a line."""
+    arguments = list(arguments)
+    line = f"{function}({', '.join(arguments)})"
+    if "\n" not in line and column + len(line) < WIDTH:
+        return Code(line)
+    return bracketed(f"{function}(", arguments, ")", indent, explode=True)
+
+
+def signature(head: str, parameters: Iterable[str], returns: str, indent: int = 0) -> Code:
+    """The first line of a function: on one line if it fits, else with a parameter a line."""
+    parameters = list(parameters)
+    line = f"{head}({', '.join(parameters)}) -> {returns}:"
+    if len(line) <= WIDTH:
+        return Code(line)
+    return Code(f"{bracketed(f'{head}(', parameters, ')', indent, explode=True)} -> {returns}:")
+
+
+def union(prefix: str, members: Iterable[str]) -> Code:
+    """`prefix` followed by the members of a union: on one line if it fits, else in parentheses, one a line."""
+    members = list(members)
+    line = prefix + " | ".join(members)
+    if len(line) <= WIDTH or len(members) == 1:
+        return Code(line)
+    return Code(f"{prefix}(\n    " + "\n    | ".join(members) + "\n)")
+
+
+def imports(module: str, names: Iterable[str]) -> Code:
+    """`from module import names`, sorted as the linter sorts them: constants, classes, then the rest."""
+    ordered = sorted(set(names), key=lambda name: (_rank(name), name.lower(), name))
+    line = f"from {module} import {', '.join(ordered)}"
+    if len(ordered) == 1 and len(line) <= WIDTH:
+        return Code(line)
+    return bracketed(f"from {module} import (", ordered, ")", explode=True)
+
+
+def _rank(name: str) -> int:
+    if len(name) > 1 and name.isupper():
+        return 0
+    return 1 if name[:1].isupper() else 2
+
+
+def docstring(text: str, indent: int = 0) -> Code:
+    """A docstring of one line."""
+    line = " ".join(text.split())
+    escaped = "".join(_escaped(character) for character in line).replace('"""', '\\"\\"\\"')
+    if escaped.endswith('"'):
+        escaped = f'{escaped[:-1]}\\"'
+    return Code(f'"""{escaped}"""')
+
+
+def toml(value: Any) -> Code:
+    """A TOML value: a string, or a list of strings with one a line."""
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        return Code(json.dumps(value).replace("\x7f", "\\u007f"))
+    return bracketed("[", [toml(item) for item in value], "]", explode=bool(value))
+
+
+# What means something to a Markdown reader anywhere in a line, to a table, or to HTML inside it; and only at its start.
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~]|^(?:[#+=-]|\d+(?=[.)]))")
+
+
+def markdown(text: str) -> Code:
+    """Text in a Markdown paragraph or table cell, where it stays text: one line, nothing rendered."""
+    line = _visible(" ".join(text.split()))
+    return Code(_MARKDOWN.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", line))
+
+
+def markdown_code(text: str) -> Code:
+    """A name in backticks, safe inside a table cell."""
+    line = _visible(text)
+    plain = line.strip() == line and re.fullmatch(r"[^`|\\]+", line)
+    return Code(f"`{line}`") if plain else markdown(line)
+
+
+def _visible(text: str) -> str:
+    return "".join(character if character.isprintable() else f"U+{ord(character):04X}" for character in text)

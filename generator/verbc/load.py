@@ -1,0 +1,115 @@
+"""Reads what a spec consists of: its YAML, one file or the files of a folder, and the Python that lies beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from .problems import Mark, Problem, Source, SpecError, quoted
+from .source import Map, load, read
+
+FOLDER_MARK = "server.yaml"
+# Sections whose items may be spread over the files of a folder.
+SECTIONS = frozenset({"backends", "kinds", "shared", "synonyms", "types", "verbs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A spec as it lies on the disk: where, its data, and the files it carries along by their path in the package."""
+
+    name: str
+    root: Map
+    carried: dict[str, str]
+
+
+def find(folder: Path) -> list[Path]:
+    """The specs in a folder, by name: YAML files, and folders with a server.yaml.
+
+    Raises:
+        SpecError: there is no such folder, or no spec in it.
+    """
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = [entry for entry in entries if entry.suffix == ".yaml" or (entry / FOLDER_MARK).is_file()]
+    if not found:
+        source = Source(folder.as_posix(), "")
+        raise SpecError([Problem(Mark(source, 1, 1), "there is no spec in this folder; `verbc init NAME` writes one")])
+    return found
+
+
+def load_document(path: Path, name: str) -> Document:
+    """The document of a spec; `name` is how its place is told, such as `specs/lion`.
+
+    Raises:
+        SpecError: a file is missing or not in order, or an item is defined twice.
+    """
+    if path.is_dir():
+        root = _joined([_file(file, f"{name}/{file.name}") for file in sorted(path.glob("*.yaml"))], name)
+        return Document(name, root, _carried(root, path))
+    return Document(name, _file(path, name), _carried(_file(path, name), path.parent))
+
+
+def _file(path: Path, name: str) -> Map:
+    return load(read(path, name))
+
+
+def _joined(maps: list[Map], name: str) -> Map:
+    if not maps:
+        raise SpecError([Problem(Mark(Source(name, ""), 1, 1), f"this folder is no spec; it has no {FOLDER_MARK}")])
+    joined = Map(maps[0].mark)
+    problems: list[Problem] = []
+    for items in maps:
+        for key in items:
+            _put(joined, key, items, problems, spread=key in SECTIONS)
+    if problems:
+        raise SpecError(problems)
+    return joined
+
+
+def _put(target: Map, key: str, items: Map, problems: list[Problem], *, spread: bool) -> None:
+    value = items[key]
+    if key not in target:
+        target.put(key, _copied(value) if spread else value, items.keys_at[key], items.values_at[key])
+    elif spread and isinstance(value, Map) and isinstance(target[key], Map):
+        for inner in value:
+            _put(target[key], inner, value, problems, spread=key == "synonyms")
+    else:
+        first = target.keys_at[key]
+        problems.append(
+            Problem(items.keys_at[key], f"{quoted(key)} is already in {first.source.name}, on line {first.line}")
+        )
+
+
+def _copied(value: Any) -> Any:
+    """A map that may take more items without changing the file it came from."""
+    if not isinstance(value, Map):
+        return value
+    copy = Map(value.mark)
+    for key, item in value.items():
+        copy.put(key, _copied(item) if key == "verbs" else item, value.keys_at[key], value.values_at[key])
+    return copy
+
+
+def _carried(root: Map, folder: Path) -> dict[str, str]:
+    backends = root.get("backends")
+    carried: dict[str, str] = {}
+    problems: list[Problem] = []
+    for backend in backends.values() if isinstance(backends, Map) else ():
+        written = backend.get("python") if isinstance(backend, Map) else None
+        if not isinstance(written, str) or "/" in written:
+            continue
+        try:
+            files = _python_files(folder, written)
+        except UnicodeDecodeError:
+            problems.append(Problem(backend.values_at["python"], f"{quoted(written)} is not UTF-8; save it as UTF-8"))
+            continue
+        carried.update(files)
+        if not files:
+            problems.append(Problem(backend.values_at["python"], f"there is no {quoted(written)} beside the spec"))
+    if problems:
+        raise SpecError(problems)
+    return dict(sorted(carried.items()))
+
+
+def _python_files(folder: Path, written: str) -> dict[str, str]:
+    place = folder / written
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.is_file() else []
+    return {PurePosixPath(file.relative_to(folder)).as_posix(): file.read_bytes().decode("utf-8") for file in files}

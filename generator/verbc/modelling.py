@@ -1,0 +1,158 @@
+"""The modules of `models/`: the named types in one, the views of each verb module's parameters and results in another."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .contract import backend_and_target
+from .ir import Exports, ModelModule
+from .literals import Code, bracketed, docstring, imports, python
+from .names import class_name, module_name
+from .parse import Parsed
+from .problems import Problem, SpecError, quoted
+from .python_types import Module
+from .schemas import JSON_TYPES, Types, used_names
+from .spec import PythonBackend, Verb
+
+TYPES_MODULE = Code("_types")
+# Where the code of model modules takes its names from.
+_SOURCES = {"Any": "typing", "Literal": "typing", "Field": "pydantic", "TypeAliasType": "typing_extensions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The modules, and how verbs refer to what they define."""
+
+    modules: tuple[ModelModule, ...]
+    exports: Exports
+    params: Mapping[str, Code]  # verb → the class of its parameters
+    results: Mapping[str, Code]  # verb → the annotation of its declared result
+    homes: Mapping[str, str]  # class or alias → module
+
+    @classmethod
+    def of(cls, parsed: Parsed, types: Types, package: str) -> "Models":
+        """The models of a spec.
+
+        Raises:
+            SpecError: two of them would have one name.
+        """
+        builder = _Builder(parsed, types, package)
+        builder.add_types()
+        for module, verbs in verbs_by_module(parsed).items():
+            builder.add_verbs(module, verbs)
+        if builder.problems:
+            raise SpecError(builder.problems)
+        exports = _exports(package, builder.homes)
+        return cls(tuple(builder.modules), exports, builder.params, builder.results, builder.homes)
+
+
+def verbs_by_module(parsed: Parsed) -> dict[str, dict[str, Verb]]:
+    """The verbs that can be called, by the module that they belong to, modules sorted."""
+    grouped: dict[str, dict[str, Verb]] = {}
+    for name, verb in parsed.spec.verbs.items():
+        if verb.unavailable is None:
+            grouped.setdefault(module_name(name), {})[name] = verb
+    return dict(sorted(grouped.items()))
+
+
+class _Builder:
+    def __init__(self, parsed: Parsed, types: Types, package: str) -> None:
+        self.parsed = parsed
+        self.types = types
+        self.package = package
+        self.modules: list[ModelModule] = []
+        self.params: dict[str, Code] = {}
+        self.results: dict[str, Code] = {}
+        self.homes: dict[str, str] = {}
+        self.problems: list[Problem] = []
+
+    def add_types(self) -> None:
+        module = Module(self.types, of_types=True, fill_defaults=True)
+        done: set[str] = set()
+        for name in self.types.named:
+            self._add_type(name, module, done)
+        if module.definitions:
+            self._finish(module, TYPES_MODULE, "The named types of the spec.", deferred=bool(self.types.recursive))
+
+    def _add_type(self, name: str, module: Module, done: set[str]) -> None:
+        if name in done:
+            return
+        done.add(name)
+        node = self.types.named[name]
+        for used in used_names(node):
+            if used in self.types.named:
+                self._add_type(used, module, done)
+        annotation = module.annotation(node, name)
+        if annotation != name:
+            module.alias(name, annotation.split(" | "))
+        self._report(module, "types", name)
+
+    def add_verbs(self, name: str, verbs: Mapping[str, Verb]) -> None:
+        module = Module(self.types, of_types=False, fill_defaults=True, taken=set(self.types.named))
+        for verb_name, verb in verbs.items():
+            backend = self.parsed.spec.backends[backend_and_target(verb)[0]]
+            module.fill_defaults = isinstance(backend, PythonBackend)
+            if verb.params:
+                text = f"Parameters of {verb_name}."
+                extra = Code("Any") if verb.varies_with else None
+                wanted = class_name(verb_name, "Params")
+                self.params[verb_name] = module.model(wanted, text, verb.params, verb.required, extra)
+            module.fill_defaults = True
+            if verb.result is not None:
+                self.results[verb_name] = module.annotation(verb.result, class_name(verb_name, "Result"))
+            self._report(module, "verbs", verb_name)
+        if module.definitions:
+            self._finish(
+                module, Code(name), f"Views of the parameters and results of {_family(verbs)}.", deferred=False
+            )
+
+    def _report(self, module: Module, section: str, name: str) -> None:
+        mark = self.parsed.key_at(section, name)
+        self.problems += [
+            Problem(mark, f"{quoted(name)} would make a second class {quoted(clash)}; rename a type or a property")
+            for clash in module.clashes
+        ]
+        module.clashes.clear()
+
+    def _finish(self, module: Module, name: Code, summary: str, *, deferred: bool) -> None:
+        self.homes.update(dict.fromkeys((definition.name for definition in module.definitions), name))
+        lines = _imports(self.package, module)
+        self.modules.append(ModelModule(name, docstring(summary), lines, deferred, tuple(module.definitions)))
+
+
+def _family(verbs: Iterable[str]) -> str:
+    first = next(iter(verbs))
+    prefix, dot, _ = first.partition(".")
+    return f"`{prefix}.` verbs" if dot else "verbs without a prefix"
+
+
+def _imports(package: str, module: Module) -> tuple[Code, ...]:
+    bases = module.uses & {"Closed", "Open"}
+    named = set() if module.of_types else module.named - JSON_TYPES
+    from_elsewhere: dict[str, set[str]] = {}
+    for name in module.uses - bases:
+        from_elsewhere.setdefault(_SOURCES[name], set()).add(name)
+    groups = [
+        [("typing", from_elsewhere.get("typing", set()))],
+        [(source, from_elsewhere.get(source, set())) for source in ("pydantic", "typing_extensions")],
+        [(f"{package}._support.model", bases), (f"{package}.models.{TYPES_MODULE}", named)],
+    ]
+    return import_block(groups)
+
+
+def import_block(groups: Sequence[Sequence[tuple[str, Iterable[str]]]]) -> tuple[Code, ...]:
+    """Import lines in groups with a blank line between them, as the linter sorts them; empty ones left out."""
+    blocks = [[imports(module, names) for module, names in sorted(group) if names] for group in groups]
+    lines: list[Code] = []
+    for block in filter(None, blocks):
+        lines += [*([Code("")] if lines else []), *block]
+    return tuple(lines)
+
+
+def _exports(package: str, homes: Mapping[str, str]) -> Exports:
+    by_module: dict[str, set[str]] = {}
+    for name, module in homes.items():
+        by_module.setdefault(f"{package}.models.{module}", set()).add(name)
+    lines = tuple(Code(line.replace("\n", "\n    ")) for line in import_block([sorted(by_module.items())]))
+    names = sorted(homes, key=lambda name: (name.lower(), name))
+    modules = bracketed("{", [f"{python(name)}: {python(homes[name])}" for name in names], "}", explode=True)
+    return Exports(lines, modules, bracketed("[", map(python, names), "]", explode=True))

@@ -1,0 +1,80 @@
+"""The one place where names of a spec become names of Python.
+
+Wire names never change: where a name cannot be a Python name, the field gets another one and keeps the wire name as its
+alias. Identifiers are bounded, so that no line of generated code outgrows the line length; a name that had to be cut
+ends in a piece of its digest.
+"""
+
+import keyword
+import re
+import sys
+from hashlib import sha256
+
+from pydantic import BaseModel
+
+from .literals import Code
+
+FIELD_LENGTH = 40
+CLASS_LENGTH = 50
+FUNCTION_LENGTH = 64
+
+# What a field may not be called: what a model has of its own, and what annotations beside it mean.
+_TAKEN_BY_MODELS = frozenset(dir(BaseModel)) | {
+    "str",
+    "int",
+    "float",
+    "bool",
+    "list",
+    "dict",
+    "Any",
+    "Field",
+    "Literal",
+}
+_TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
+
+
+def field_name(name: str) -> Code:
+    """The attribute that holds a parameter or property."""
+    plain = _snake(name)
+    if plain[:1] == "_" or plain[:1].isdigit():
+        plain = f"field{plain}" if plain[:1] == "_" else f"field_{plain}"
+    return _free(_cut(plain or "field", FIELD_LENGTH - 1), _TAKEN_BY_MODELS)
+
+
+def function_name(verb: str) -> Code:
+    """The function that runs a verb, and the method of a protocol: `schedule.create` → `schedule_create`."""
+    return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), frozenset())
+
+
+def module_name(verb: str) -> Code:
+    """The module of a verb: its name up to the first dot; verbs without one share `root`."""
+    prefix, dot, _ = verb.partition(".")
+    return _free(_cut(_snake(prefix).lower() if dot else "root", FIELD_LENGTH - 1), _TAKEN_BY_MODULES)
+
+
+def class_name(*parts: str) -> Code:
+    """A class named by parts: `schedule.create`, `Params` → `ScheduleCreateParams`."""
+    words = [word for part in parts for word in re.split(r"[^A-Za-z0-9]+", part) if word]
+    joined = "".join(word[:1].upper() + word[1:] for word in words)
+    if not joined[:1].isalpha():
+        joined = f"Model{joined}"
+    return _free(_cut(joined, CLASS_LENGTH), frozenset())
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a file of that name can be imported from a package."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _free(name: str, taken: frozenset[str]) -> Code:
+    return Code(f"{name}_" if keyword.iskeyword(name) or name in taken else name)
+
+
+def _cut(name: str, length: int) -> str:
+    if len(name) <= length:
+        return name
+    return f"{name[: length - 9]}_{sha256(name.encode()).hexdigest()[:8]}"

@@ -1,0 +1,184 @@
+"""Schemas as written → typed Python: one class for each object, an alias for whatever is not a plain annotation."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .ir import Definition
+from .literals import WIDTH, Code, bracketed, call, docstring, python, union
+from .names import class_name, field_name
+from .schemas import JSON_TYPES, Node, Types
+from .spec import Schema
+
+_BUILT_IN = {
+    "string": "str",
+    "integer": "int",
+    "number": "int | float",
+    "boolean": "bool",
+    "null": "None",
+    "array": "list[Any]",
+    "object": "dict[str, Any]",
+}
+
+
+@dataclass(slots=True)
+class Module:
+    """Collects the definitions of one module of models; every name is defined once, before it is used."""
+
+    types: Types
+    of_types: bool  # the module of the named types itself, where they are not imported
+    fill_defaults: bool
+    definitions: list[Definition] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)  # the named types it refers to
+    uses: set[str] = field(default_factory=set)  # what its code needs from elsewhere
+    taken: set[str] = field(default_factory=set)
+    clashes: list[str] = field(default_factory=list)
+
+    def annotation(self, node: Node, suggestion: str) -> Code:
+        """The type of a node; `suggestion` names what has to be defined for it."""
+        if isinstance(node, str):
+            return self._name(node)
+        if isinstance(node.type, str) and node.type not in JSON_TYPES:
+            return self._name(node.type)
+        if (values := _values(node, self.types)) is not None:
+            return self._literal(values, suggestion)
+        if node.type is None:
+            return self._alternatives(node.anyOf or node.oneOf or (), suggestion)
+        names = (node.type,) if isinstance(node.type, str) else node.type
+        return self._union([self._of_type(name, node, suggestion) for name in names], suggestion)
+
+    def model(
+        self, name: str, text: str, properties: Mapping[str, Node], required: Sequence[str], extra: Code | None
+    ) -> Code:
+        """Define a class with a field for each property; `extra` is the type of further properties, None forbids them."""
+        fields = [self._field(wire, node, wire in required, name) for wire, node in properties.items()]
+        base = "Open" if extra else "Closed"
+        self.uses.add(base)
+        body = [Code(f"class {name}({base}):"), Code(f"    {docstring(text)}")]
+        if extra and extra != "Any":
+            self.uses.add("Field")
+            fields = [Code(f"    __pydantic_extra__: dict[str, {extra}] = Field(init=False)"), *fields]
+        return self._define(name, [*body, Code(""), *fields] if fields else body)
+
+    def _field(self, wire: str, node: Node, required: bool, owner: str) -> Code:
+        attribute = field_name(wire)
+        annotation = self.annotation(node, class_name(owner, wire))
+        default: Any = None
+        has_default = False
+        if not required:
+            has_default = self.fill_defaults and isinstance(node, Schema) and "default" in node.model_fields_set
+            default = self.types.data(node.default, node) if has_default and isinstance(node, Schema) else None
+            if default is None and not _admits_none(annotation):
+                annotation = Code(f"{annotation} | None")
+        head = Code(f"    {attribute}: {annotation}")
+        options = [] if required else [f"default={python(default, 8)}"]
+        if attribute != wire:
+            options.append(f"alias={python(wire)}")
+        if has_default and isinstance(default, list | dict):
+            options.append("validate_default=True")
+        if not options:
+            return head
+        simple = Code(f"{head} = {python(default)}")
+        if len(options) == 1 and not required and "\n" not in simple and len(simple) <= WIDTH:
+            return simple
+        self.uses.add("Field")
+        return Code(f"{head} = {bracketed('Field(', options, ')', 4, explode=True)}")
+
+    def _name(self, name: str) -> Code:
+        if name in _BUILT_IN:
+            return self._built_in(_BUILT_IN[name])
+        self.named.add(name)
+        return Code(name)
+
+    def _built_in(self, annotation: str) -> Code:
+        if "Any" in annotation:
+            self.uses.add("Any")
+        return Code(annotation)
+
+    def _literal(self, values: list[Any], suggestion: str) -> Code:
+        members = [python(value) for value in values if value is not None]
+        nullable = len(members) < len(values)
+        if not members:
+            return Code("None")
+        self.uses.add("Literal")
+        literal = bracketed("Literal[", members, "]") if len(members) > 1 else Code(f"Literal[{members[0]}]")
+        if len(members) == 1 and len(literal) < 40:
+            return Code(f"{literal} | None" if nullable else literal)
+        name = self._define(suggestion, [Code(f"{suggestion} = {literal}")])
+        return Code(f"{name} | None" if nullable else name)
+
+    def _of_type(self, name: str, node: Schema, suggestion: str) -> Code:
+        if name == "array" and node.items is not None:
+            return self._container("list[", self.annotation(node.items, class_name(suggestion, "Item")), suggestion)
+        if name == "object":
+            return self._object(node, suggestion)
+        return self._name(name)
+
+    def _object(self, node: Schema, suggestion: str) -> Code:
+        rest = node.additionalProperties
+        further = None if rest is False or (rest is None and node.properties is not None) else self._built_in("Any")
+        if rest is not None and not isinstance(rest, bool):
+            further = self.annotation(rest, class_name(suggestion, "Value"))
+        if node.properties is None:
+            if further is None:
+                return self.model(suggestion, node.description or "No properties.", {}, (), None)
+            return self._container("dict[str, ", further, suggestion)
+        text = node.description or f"{suggestion}, as its schema has it."
+        return self.model(suggestion, text, node.properties, node.required, further)
+
+    def _container(self, opening: str, inner: Code, suggestion: str) -> Code:
+        if "[" in inner or " | " in inner or len(inner) > 30:
+            alias = class_name(suggestion, "Entry")
+            inner = self.alias(alias, inner.split(" | "))
+        return Code(f"{opening}{inner}]")
+
+    def _alternatives(self, branches: Sequence[Node], suggestion: str) -> Code:
+        if not branches:
+            return self._built_in("Any")
+        return self._union(
+            [self.annotation(branch, class_name(suggestion, str(number))) for number, branch in enumerate(branches, 1)],
+            suggestion,
+        )
+
+    def _union(self, members: list[Code], suggestion: str) -> Code:
+        if "Any" in members:
+            return self._built_in("Any")
+        flat = list(dict.fromkeys(part for member in members for part in member.split(" | ")))
+        if "None" in flat:
+            flat = [*(part for part in flat if part != "None"), "None"]
+        joined = Code(" | ".join(flat))
+        if len(flat) == 1 or (len(flat) <= 3 and len(joined) <= 30):
+            return joined
+        name = self.alias(suggestion, [part for part in flat if part != "None"])
+        return Code(f"{name} | None" if "None" in flat else name)
+
+    def alias(self, name: str, members: Sequence[str]) -> Code:
+        """Define a name for a union; one that recurses is resolved when it is first used."""
+        if self.of_types and self.types.recursive & set(re.findall(r"\w+", " ".join(members))):
+            self.uses.add("TypeAliasType")
+            arguments = [python(name), python(" | ".join(members))]
+            return self._define(name, [Code(f"{name} = {call('TypeAliasType', arguments, len(name) + 3)}")])
+        return self._define(name, [union(f"{name} = ", members)])
+
+    def _define(self, name: str, lines: Sequence[Code]) -> Code:
+        if name in self.taken:
+            self.clashes.append(name)
+        self.taken.add(name)
+        self.definitions.append(Definition(Code(name), tuple(lines)))
+        return Code(name)
+
+
+def _values(node: Schema, types: Types) -> list[Any] | None:
+    """The values of `enum` or `const`, if a Literal can hold them."""
+    if "const" in node.model_fields_set:
+        values = [types.form(node)["const"]]
+    elif node.enum:
+        values = types.form(node)["enum"]
+    else:
+        return None
+    return values if all(value is None or isinstance(value, str | int) for value in values) else None
+
+
+def _admits_none(annotation: str) -> bool:
+    return annotation in ("Any", "None") or annotation.endswith(" | None")

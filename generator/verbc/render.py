@@ -1,0 +1,48 @@
+"""Package → {path: text}, a pure function."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .environment import environment
+from .ir import Package
+from .outputs import OUTPUTS
+from .support_set import support_text, testing_text
+
+
+def render(package: Package) -> dict[str, str]:
+    """Every file of a package, by its path below the package's folder, sorted."""
+    texts: dict[str, str] = {}
+    for output in OUTPUTS:
+        template = environment().get_template(f"{output.path}.j2")
+        for item in output.items(package):
+            path = output.path.replace("<package>", package.package)
+            texts[path.replace("<module>", getattr(item, "name", ""))] = template.render(package=package, item=item)
+    texts[f"{package.package}/py.typed"] = ""
+    texts[f"{package.package}/registry.json"] = registry_json(package.registry)
+    texts[f"{package.package}/_support/__init__.py"] = support_text("__init__")
+    for name in package.support:
+        texts[f"{package.package}/_support/{name}.py"] = support_text(name)
+    texts["tests/values.py"] = testing_text("values")
+    for path, text in package.carried.items():
+        texts[f"{package.package}/{path}"] = text
+    return dict(sorted(texts.items()))
+
+
+def registry_json(registry: Mapping[str, Any]) -> str:
+    """The registry as JSON with a line for each part, and for each part of a verb, so that changes read well."""
+    parts = [
+        f"  {json.dumps(key)}: {_verbs(value) if key == 'verbs' else json.dumps(value)}"
+        for key, value in registry.items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _verbs(verbs: list[dict[str, Any]]) -> str:
+    shown = [
+        "    {\n"
+        + ",\n".join(f"      {json.dumps(key)}: {json.dumps(value)}" for key, value in verb.items())
+        + "\n    }"
+        for verb in verbs
+    ]
+    return "[\n" + ",\n".join(shown) + "\n  ]"

@@ -1,0 +1,43 @@
+"""One call of a verb: made once when it arrives, and handed on until it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from .registry import Registry, Verb
+
+ProgressReport: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: under stdio the local user, elsewhere whoever the credentials stand for."""
+
+    subject: str = "local"
+    account: str | None = None
+    scopes: frozenset[str] = frozenset()
+
+
+LOCAL: Final = Caller()
+
+
+@dataclass(slots=True)
+class Call:
+    """A verb with its arguments, and all that is known about this one call of it."""
+
+    verb: Verb
+    arguments: dict[str, Any]
+    caller: Caller
+    correlation_id: str
+    registry: Registry
+    started_at: datetime  # when the server started, UTC
+    deadline: float  # a time of the running event loop
+    report: ProgressReport | None = None
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the caller how far this is; nothing happens when it has not asked to be told."""
+        if self.report is not None:
+            await self.report(progress, total, message)

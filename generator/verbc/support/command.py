@@ -1,0 +1,110 @@
+"""The command line of a generated server: serve over stdio, print the catalog, or say which version this is."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from .registry import Registry, load
+
+_SUPPORT = Path(__file__).parent
+_PACKAGE = _SUPPORT.parent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the server that this package is, and return its exit code.
+
+    The package has the registry in `registry.json`, and `create_server(surface=...)` in its module `server`.
+    """
+    registry = load(_PACKAGE / "registry.json")
+    options = _parser(registry).parse_args(arguments)
+    if options.version:
+        print("\n".join(_version(registry)))  # noqa: T201
+    elif options.command == "verbs":
+        print("\n".join(_verbs(registry)))  # noqa: T201
+    else:
+        _serve(registry, options.surface)
+    return 0
+
+
+def support_digest(folder: Path = _SUPPORT) -> str:
+    """SHA-256 over the names and bytes of the modules in `folder`, sorted by name."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _parser(registry: Registry) -> argparse.ArgumentParser:
+    identity = registry.server
+    parser = argparse.ArgumentParser(
+        prog=identity.distribution,
+        description=f"{_escaped(identity.summary)} Without a command: serve one MCP client over stdin and stdout.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("command", nargs="?", choices=["verbs"], help="verbs: print the catalog")
+    parser.add_argument("--surface", choices=["tools", "request"], help=f"default: {registry.surface}")
+    parser.add_argument("--version", action="store_true", help="print the version and the digests, and exit")
+    return parser
+
+
+def _escaped(text: str) -> str:
+    """`text` in a form that argparse, which fills in percent signs, shows as it is."""
+    return text.replace("%", "%%")
+
+
+def _version(registry: Registry) -> list[str]:
+    identity = registry.server
+    return [
+        f"{identity.distribution} {identity.version}",
+        f"registry {registry.digest}",
+        f"support {support_digest()}",
+    ]
+
+
+def _verbs(registry: Registry) -> list[str]:
+    """The catalog as a table: name, effect, summary; then what is unavailable, and why."""
+    available = [(verb.name, verb.effect, verb.summary) for verb in registry.available]
+    unavailable = [(verb.name, "unavailable", verb.unavailable or "") for verb in registry.unavailable]
+    rows = [("verb", "effect", "summary"), *available, *unavailable]
+    name_width, effect_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return [f"{name:{name_width}}  {effect:{effect_width}}  {text}".rstrip() for name, effect, text in rows]
+
+
+def _serve(registry: Registry, surface: str | None) -> None:
+    from . import log, wire
+
+    log.configure()
+    claimed = wire.claim()
+    # Nothing that is imported here goes away again, so looking for garbage in it is only lost time.
+    gc.disable()
+    import asyncio
+    from importlib import import_module
+
+    from .serve_stdio import serve
+
+    server = import_module(f"{registry.server.package}.server").create_server(surface=surface)
+    gc.enable()
+    gc.freeze()
+    with asyncio.Runner() as runner:
+        runner.run(serve(server, claimed, registry.limits.body))
+        _leave()
+
+
+def _leave() -> None:
+    """End the process at once if threads are left: a handler's thread cannot be cancelled, and the client is gone."""
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        sys.stderr.flush()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

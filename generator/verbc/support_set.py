@@ -1,0 +1,48 @@
+"""Which support modules a package carries: those that its backends and transports need, and all that these import."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+# Every server has these; what they import comes along.
+ALWAYS = ("command", "model", "server_mcp", "serve_stdio")
+OF_BACKEND = {"cli": ("backend_cli", "argv"), "python": ("backend_python",)}
+
+
+def support_modules(kinds: list[str]) -> tuple[str, ...]:
+    """The names of the modules for these kinds of backends, sorted."""
+    pending = [*ALWAYS, *(module for kind in kinds for module in OF_BACKEND[kind])]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending.extend(_imported(name))
+    return tuple(sorted(found))
+
+
+@cache
+def support_text(name: str) -> str:
+    """The text of a support module."""
+    return (files("verbc") / "support" / f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def testing_text(name: str) -> str:
+    """The text of a module that the tests of a package use."""
+    return (files("verbc") / "testing" / f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def _imported(name: str) -> tuple[str, ...]:
+    return tuple(_siblings(ast.parse(support_text(name))))
+
+
+def _siblings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            if node.module:
+                yield node.module
+            else:
+                yield from (alias.name for alias in node.names)

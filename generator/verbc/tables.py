@@ -1,0 +1,102 @@
+"""The tables of a package's `docs/verbs.md`."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .ir import Table
+from .literals import Code, markdown, markdown_code
+
+Verb = Mapping[str, Any]
+
+
+def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
+    """Every table of the page; the rows are exactly what the registry has."""
+    available = [verb for verb in registry["verbs"] if verb["unavailable"] is None]
+    unavailable = [verb for verb in registry["verbs"] if verb["unavailable"] is not None]
+    synonyms = registry["synonyms"]
+    until = f" Until {synonyms['removed_after']}." if synonyms["removed_after"] else ""
+    return (
+        _table(
+            "Verbs",
+            "What can be called.",
+            ("Verb", "What it does", "Effect", "Fingerprint"),
+            ((_name(verb), markdown(verb["summary"]), Code(verb["effect"]), _fingerprint(verb)) for verb in available),
+        ),
+        _table(
+            "Parameters",
+            "In the order of the verbs.",
+            ("Verb", "Parameter", "Type", "Required", "Default", "Meaning"),
+            (row for verb in available for row in _parameters(verb)),
+        ),
+        _table(
+            "Refused parameters",
+            "Known, never taken.",
+            ("Verb", "Parameter", "Why"),
+            (
+                (_name(verb), markdown_code(name), markdown(reason))
+                for verb in available
+                for name, reason in verb["refused"].items()
+            ),
+        ),
+        _table(
+            "Unavailable",
+            "Catalogued, and answered with the reason.",
+            ("Verb", "What it would do", "Why not"),
+            ((_name(verb), markdown(verb["summary"]), markdown(verb["unavailable"])) for verb in unavailable),
+        ),
+        _table(
+            "Synonyms",
+            f"Old names that still work.{markdown(until)}",
+            ("Synonym", "Verb"),
+            ((markdown_code(synonym), markdown_code(verb)) for synonym, verb in synonyms["verbs"].items()),
+        ),
+        _table(
+            "Rights",
+            "What a caller must be granted.",
+            ("Verb", "Rights"),
+            ((_name(verb), markdown("; ".join(verb["requires"]))) for verb in registry["verbs"] if verb["requires"]),
+        ),
+        _table(
+            "Kinds of refusal",
+            "Every answer that says no is of one of these.",
+            ("Kind", "Meaning"),
+            ((markdown_code(kind), markdown(text)) for kind, text in registry["kinds"].items()),
+        ),
+    )
+
+
+def _table(heading: str, sentence: str, columns: tuple[str, ...], rows: Iterable[tuple[Code, ...]]) -> Table:
+    return Table(Code(heading), Code(sentence), tuple(Code(column) for column in columns), tuple(rows))
+
+
+def _name(verb: Verb) -> Code:
+    return markdown_code(verb["name"])
+
+
+def _fingerprint(verb: Verb) -> Code:
+    return Code("required" if verb["fingerprint_required"] else "")
+
+
+def _parameters(verb: Verb) -> Iterable[tuple[Code, ...]]:
+    schema = verb["params"]
+    for name, parameter in schema["properties"].items():
+        required = Code("yes" if name in schema.get("required", ()) else "")
+        default = markdown_code(json.dumps(parameter["default"])) if "default" in parameter else Code("")
+        meaning = markdown(parameter.get("description", ""))
+        yield _name(verb), markdown_code(name), markdown(_type(parameter)), required, default, meaning
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A schema in a few words: `string`, `integer or null`, `array of string`, `one of "a", "b"`."""
+    if "enum" in schema:
+        return "one of " + ", ".join(json.dumps(value) for value in schema["enum"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if branches := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(_type(branch) for branch in branches)
+    named = schema.get("type", "any")
+    text = named if isinstance(named, str) else " or ".join(named)
+    return f"{text} of {_type(schema['items'])}" if text == "array" and "items" in schema else text

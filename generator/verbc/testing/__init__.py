@@ -1,0 +1,1 @@
+"""Modules for the tests of generated packages, which carry them byte for byte."""

@@ -1,0 +1,86 @@
+"""The log: JSON lines, without the values that were sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from verbc.support import log
+
+
+@pytest.fixture(autouse=True)
+def configured() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    log.configure()
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:], root.level = before
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_an_event_is_one_line_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    log.event("warning", "something\nhappened", verb="a.b", count=2)
+    (entry,) = lines(capsys)
+    assert entry["level"] == "warning"
+    assert (entry["event"], entry["verb"], entry["count"]) == ("something", "a.b", 2)
+    assert entry["time"].endswith("+00:00")
+
+
+def test_an_exception_is_logged_without_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        try:
+            int("secret")
+        except ValueError as error:
+            raise RuntimeError("another secret") from error
+    except RuntimeError as error:
+        log.failure("it failed", error, correlation_id="c1")
+    (entry,) = lines(capsys)
+    assert entry["correlation_id"] == "c1"
+    assert [part["type"] for part in entry["error"]] == ["RuntimeError", "ValueError"]
+    assert f"{__file__}:" in entry["error"][0]["frames"][-1]
+    assert "secret" not in json.dumps(entry)
+
+
+def test_what_libraries_log_is_taken_without_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        int("secret")
+    except ValueError:
+        logging.getLogger("some.library").exception("handler for %r raised", "secret")
+    (entry,) = lines(capsys)
+    assert (entry["logger"], entry["event"]) == ("some.library", "handler for %r raised")
+    assert entry["error"][0]["type"] == "ValueError"
+    assert "secret" not in json.dumps(entry)
+
+
+def test_warnings_are_lines_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(True)
+        warnings.warn("take care", UserWarning, stacklevel=1)
+    (entry,) = lines(capsys)
+    assert "take care" in entry["event"]
+
+
+def test_a_stderr_that_nobody_reads_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as unread, os.fdopen(writing, "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        for _ in range(2000):
+            log.event("error", "x" * 200)  # would block for ever if it waited
+        monkeypatch.undo()
+        assert len(unread.read1(10_000_000)) > 4096
+
+
+def test_correlation_ids_differ() -> None:
+    assert len(log.correlation_id()) == 16
+    assert log.correlation_id() != log.correlation_id()

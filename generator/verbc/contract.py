@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .backends import CallLimits, CliBackend, PythonBackend, Reply, ReplyPointers, VersionQuestion
 from .names import function_name, module_name
 from .parse import Parsed
 from .schemas import Types
 from .source import native
-from .spec import CallLimits, CliBackend, Example, PythonBackend, Reply, ReplyPointers, Verb, VersionQuestion
+from .spec import Example, Verb
 from .support.fingerprint import digest, fingerprint
 from .support.refusal import BUILT_IN_KINDS
 
@@ -22,7 +23,20 @@ HINTS = {  # effect → read-only, destructive, idempotent
     "delete": (False, True, True),
 }
 # What callers and approvers rely on; the contract digest is over these.
-RELIED_ON = "name summary description effect hints params result refused requires fingerprint_required varies_with unavailable".split()
+RELIED_ON = [
+    "name",
+    "summary",
+    "description",
+    "effect",
+    "hints",
+    "params",
+    "result",
+    "refused",
+    "requires",
+    "fingerprint_required",
+    "varies_with",
+    "unavailable",
+]
 
 
 def registry_of(parsed: Parsed, types: Types) -> dict[str, Any]:
@@ -89,7 +103,9 @@ def _backend(backend: object) -> dict[str, Any]:
 
 
 def _version(question: VersionQuestion | None) -> dict[str, Any] | None:
-    return question and {"ask": question.ask.split(), "at": question.at, "accept": list(question.accept)}
+    if question is None:
+        return None
+    return {"ask": question.ask.split(), "at": question.at, "accept": list(question.accept)}
 
 
 def _verb(name: str, verb: Verb, parsed: Parsed, types: Types) -> dict[str, Any]:

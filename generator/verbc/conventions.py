@@ -52,14 +52,14 @@ def _default_is_true(node: Node, types: Types) -> bool:
 
 
 def needs_json(node: Node, types: Types) -> bool:
-    """Whether a value can hold an object, or a list of something that is no scalar: no flag can say that."""
+    """Whether a value can hold an object, or a list of anything but texts and numbers: no flag can say that."""
     admitted = types.admitted(node)
     if "object" in admitted:
         return True
     if "array" not in admitted:
         return False
     items = _items(node, types)
-    return items is None or bool(types.admitted(items) & {"object", "array"})
+    return items is None or bool(types.admitted(items) & {"object", "array", "boolean", "null"})
 
 
 def _items(node: Node, types: Types) -> Node | None:

@@ -15,7 +15,7 @@ _REPOSITORY = Path(__file__).parents[2] / "templates"  # in a checkout
 def environment() -> Environment:
     """The templates beside this package if they are there, else those of the repository."""
     folder = _BESIDE if _BESIDE.is_dir() else _REPOSITORY
-    return Environment(  # noqa: S701 - nothing here is HTML, and `finalize` lets only code through
+    return Environment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
         finalize=_only_code,

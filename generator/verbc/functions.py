@@ -1,7 +1,8 @@
 """The modules of `verbs/`: one typed function for each verb, and the protocols that hand-written code implements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from .backends import CliBackend, PythonBackend
 from .contract import backend_and_target
 from .conventions import Argument, arguments
 from .ir import Function, Handlers, Interface, Method, VerbModule
@@ -10,7 +11,7 @@ from .modelling import Models, import_block, verbs_by_module
 from .names import class_name, field_name, function_name
 from .parse import Parsed
 from .schemas import Types
-from .spec import CliBackend, PythonBackend, Verb
+from .spec import Verb
 
 
 def verb_modules(parsed: Parsed, types: Types, models: Models, package: str) -> tuple[VerbModule, ...]:
@@ -73,10 +74,10 @@ class _Functions:
         for name in verbs:
             if model := self.models.params.get(name):
                 params.setdefault(f"{self.package}.models.{self.models.homes[model]}", set()).add(model)
-        own = [
+        own: list[tuple[str, Iterable[str]]] = [
             (f"{self.package}._support.argv", words),
             (f"{self.package}._support.binding", {"Binding"}),
-            (f"{self.package}._support.call", {"Call"} if protocols else set()),
+            (f"{self.package}._support.call", {"Call"} if protocols else ()),
             (f"{self.package}.interface", protocols),
             *params.items(),
         ]

@@ -20,20 +20,24 @@ class Code(str):
 
 def python_text(text: str) -> Code:
     """A Python string literal."""
-    escaped = "".join(_escaped(character) for character in text)
+    escaped = _ascii(text)
     if '"' in escaped and "'" not in escaped:
         return Code(f"'{escaped}'")
     return Code('"' + escaped.replace('"', '\\"') + '"')
 
 
+# Everything but printable ASCII, and the backslash.
+_NOT_PLAIN = re.compile(r"[^ -\[\]-~]")
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _ascii(text: str) -> str:
+    return _NOT_PLAIN.sub(lambda match: _escaped(match[0]), text)
 
 
 def _escaped(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
-    if " " <= character <= "~":
-        return character
     point = ord(character)
     return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
@@ -108,7 +112,7 @@ def _rank(name: str) -> int:
 def docstring(text: str, indent: int = 0) -> Code:
     """A docstring of one line."""
     line = " ".join(text.split())
-    escaped = "".join(_escaped(character) for character in line).replace('"""', '\\"\\"\\"')
+    escaped = _ascii(line).replace('"""', '\\"\\"\\"')
     if escaped.endswith('"'):
         escaped = f'{escaped[:-1]}\\"'
     return Code(f'"""{escaped}"""')
@@ -140,4 +144,6 @@ def markdown_code(text: str) -> Code:
 
 
 def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else f"U+{ord(character):04X}" for character in text)

@@ -44,7 +44,8 @@ def load_document(path: Path, name: str) -> Document:
     if path.is_dir():
         root = _joined([_file(file, f"{name}/{file.name}") for file in sorted(path.glob("*.yaml"))], name)
         return Document(name, root, _carried(root, path))
-    return Document(name, _file(path, name), _carried(_file(path, name), path.parent))
+    root = _file(path, name)
+    return Document(name, root, _carried(root, path.parent))
 
 
 def _file(path: Path, name: str) -> Map:

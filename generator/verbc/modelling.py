@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from .backends import PythonBackend
 from .contract import backend_and_target
 from .ir import Exports, ModelModule
 from .literals import Code, bracketed, docstring, imports, python
@@ -11,7 +12,7 @@ from .parse import Parsed
 from .problems import Problem, SpecError, quoted
 from .python_types import Module
 from .schemas import JSON_TYPES, Types, used_names
-from .spec import PythonBackend, Verb
+from .spec import Verb
 
 TYPES_MODULE = Code("_types")
 # Where the code of model modules takes its names from.
@@ -81,7 +82,9 @@ class _Builder:
         for used in used_names(node):
             if used in self.types.named:
                 self._add_type(used, module, done)
-        annotation = module.annotation(node, name)
+        # `null` stands beside what else a type lets through, so that needs a name of its own.
+        inner = f"{name}Value" if "null" in self.types.admitted(node) else name
+        annotation = module.annotation(node, inner, f"The type {name}.")
         if annotation != name:
             module.alias(name, annotation.split(" | "))
         self._report(module, "types", name)
@@ -98,7 +101,9 @@ class _Builder:
                 self.params[verb_name] = module.model(wanted, text, verb.params, verb.required, extra)
             module.fill_defaults = True
             if verb.result is not None:
-                self.results[verb_name] = module.annotation(verb.result, class_name(verb_name, "Result"))
+                self.results[verb_name] = module.annotation(
+                    verb.result, class_name(verb_name, "Result"), f"Result of {verb_name}."
+                )
             self._report(module, "verbs", verb_name)
         if module.definitions:
             self._finish(

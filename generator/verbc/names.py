@@ -8,6 +8,7 @@ ends in a piece of its digest.
 import keyword
 import re
 import sys
+from functools import cache
 from hashlib import sha256
 
 from pydantic import BaseModel
@@ -33,6 +34,7 @@ _TAKEN_BY_MODELS = frozenset(dir(BaseModel)) | {
 _TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
 
 
+@cache
 def field_name(name: str) -> Code:
     """The attribute that holds a parameter or property."""
     plain = _snake(name)
@@ -41,17 +43,20 @@ def field_name(name: str) -> Code:
     return _free(_cut(plain or "field", FIELD_LENGTH - 1), _TAKEN_BY_MODELS)
 
 
+@cache
 def function_name(verb: str) -> Code:
     """The function that runs a verb, and the method of a protocol: `schedule.create` → `schedule_create`."""
     return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), frozenset())
 
 
+@cache
 def module_name(verb: str) -> Code:
     """The module of a verb: its name up to the first dot; verbs without one share `root`."""
     prefix, dot, _ = verb.partition(".")
     return _free(_cut(_snake(prefix).lower() if dot else "root", FIELD_LENGTH - 1), _TAKEN_BY_MODULES)
 
 
+@cache
 def class_name(*parts: str) -> Code:
     """A class named by parts: `schedule.create`, `Params` → `ScheduleCreateParams`."""
     words = [word for part in parts for word in re.split(r"[^A-Za-z0-9]+", part) if word]

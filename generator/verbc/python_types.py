@@ -35,8 +35,8 @@ class Module:
     taken: set[str] = field(default_factory=set)
     clashes: list[str] = field(default_factory=list)
 
-    def annotation(self, node: Node, suggestion: str) -> Code:
-        """The type of a node; `suggestion` names what has to be defined for it."""
+    def annotation(self, node: Node, suggestion: str, text: str = "") -> Code:
+        """The type of a node; `suggestion` names what has to be defined for it, `text` says what it is."""
         if isinstance(node, str):
             return self._name(node)
         if isinstance(node.type, str) and node.type not in JSON_TYPES:
@@ -46,7 +46,7 @@ class Module:
         if node.type is None:
             return self._alternatives(node.anyOf or node.oneOf or (), suggestion)
         names = (node.type,) if isinstance(node.type, str) else node.type
-        return self._union([self._of_type(name, node, suggestion) for name in names], suggestion)
+        return self._union([self._of_type(name, node, suggestion, text) for name in names], suggestion)
 
     def model(
         self, name: str, text: str, properties: Mapping[str, Node], required: Sequence[str], extra: Code | None
@@ -63,7 +63,7 @@ class Module:
 
     def _field(self, wire: str, node: Node, required: bool, owner: str) -> Code:
         attribute = field_name(wire)
-        annotation = self.annotation(node, class_name(owner, wire))
+        annotation = self.annotation(node, class_name(owner, wire), f"`{wire}` of {owner}.")
         default: Any = None
         has_default = False
         if not required:
@@ -108,23 +108,26 @@ class Module:
         name = self._define(suggestion, [Code(f"{suggestion} = {literal}")])
         return Code(f"{name} | None" if nullable else name)
 
-    def _of_type(self, name: str, node: Schema, suggestion: str) -> Code:
+    def _of_type(self, name: str, node: Schema, suggestion: str, text: str) -> Code:
         if name == "array" and node.items is not None:
-            return self._container("list[", self.annotation(node.items, class_name(suggestion, "Item")), suggestion)
+            return self._container(
+                "list[",
+                self.annotation(node.items, class_name(suggestion, "Item"), f"An item of {suggestion}."),
+                suggestion,
+            )
         if name == "object":
-            return self._object(node, suggestion)
+            return self._object(node, suggestion, node.description or text or f"{suggestion}.")
         return self._name(name)
 
-    def _object(self, node: Schema, suggestion: str) -> Code:
+    def _object(self, node: Schema, suggestion: str, text: str) -> Code:
         rest = node.additionalProperties
         further = None if rest is False or (rest is None and node.properties is not None) else self._built_in("Any")
         if rest is not None and not isinstance(rest, bool):
             further = self.annotation(rest, class_name(suggestion, "Value"))
         if node.properties is None:
             if further is None:
-                return self.model(suggestion, node.description or "No properties.", {}, (), None)
+                return self.model(suggestion, text, {}, (), None)
             return self._container("dict[str, ", further, suggestion)
-        text = node.description or f"{suggestion}, as its schema has it."
         return self.model(suggestion, text, node.properties, node.required, further)
 
     def _container(self, opening: str, inner: Code, suggestion: str) -> Code:
@@ -171,13 +174,12 @@ class Module:
 
 def _values(node: Schema, types: Types) -> list[Any] | None:
     """The values of `enum` or `const`, if a Literal can hold them."""
-    if "const" in node.model_fields_set:
-        values = [types.form(node)["const"]]
-    elif node.enum:
-        values = types.form(node)["enum"]
-    else:
-        return None
-    return values if all(value is None or isinstance(value, str | int) for value in values) else None
+    values = types.values(node)
+    return (
+        values
+        if values is not None and all(value is None or isinstance(value, str | int) for value in values)
+        else None
+    )
 
 
 def _admits_none(annotation: str) -> bool:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from .backends import CliBackend, PythonBackend
 from .contract import package_of, registry_of
 from .functions import interface_of, protocol_name, verb_modules
 from .ir import Package, ServerModule
 from .literals import Code, docstring, markdown, python, signature, toml
 from .modelling import Models, import_block
 from .parse import Parsed
-from .rules import types_of
-from .spec import CliBackend, PythonBackend
+from .rules.lookups import types_of
 from .support_set import support_modules
 from .tables import tables
 

@@ -15,8 +15,27 @@ Fault = tuple[Path, str]  # where in the schema, and a sentence
 Rule = Callable[[Schema, Types], Iterator[Fault]]
 
 FORMATS = frozenset(
-    "date date-time duration email hostname idn-email idn-hostname ipv4 ipv6 iri iri-reference json-pointer regex "
-    "relative-json-pointer time uri uri-reference uri-template uuid".split()
+    [
+        "date",
+        "date-time",
+        "duration",
+        "email",
+        "hostname",
+        "idn-email",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+        "iri",
+        "iri-reference",
+        "json-pointer",
+        "regex",
+        "relative-json-pointer",
+        "time",
+        "uri",
+        "uri-reference",
+        "uri-template",
+        "uuid",
+    ]
 )
 
 # Keyword → the types it says something about.
@@ -87,9 +106,8 @@ def keywords_have_an_effect(node: Schema, types: Types) -> Iterator[Fault]:
     names = set(type_names(node))
     if not names or names & set(types.named):
         return
-    for keyword in node.model_fields:
-        subject = SUBJECTS.get(keyword)
-        if subject and keyword in node.model_fields_set and not subject & names:
+    for keyword in sorted(SUBJECTS.keys() & node.model_fields_set):
+        if not SUBJECTS[keyword] & names:
             yield (keyword,), f"{quoted(keyword)} has no effect on the type {listed(sorted(names))}"
 
 
@@ -120,11 +138,12 @@ def enums_are_sets(node: Schema, types: Types) -> Iterator[Fault]:
         return
     if not node.enum:
         yield ("enum",), '"enum" must not be empty'
+    bare = node.model_copy(update={"enum": None})
     values = types.form(node)["enum"]
     for index, value in enumerate(values):
         if any(_same(value, other) for other in values[:index]):
             yield ("enum", index), "this value stands in the list already"
-        elif node.type and not json_types(value) & types.admitted(node.model_copy(update={"enum": None})):
+        elif node.type and not json_types(value) & types.admitted(bare):
             yield ("enum", index), f"this value is not of the type {listed(type_names(node))}"
 
 

@@ -8,7 +8,7 @@ from .source import Plain
 from .spec import Schema
 
 JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
-DATA = frozenset({"enum", "const", "default"})  # keywords whose values are data of the schema's own type
+KEYWORDS = tuple(Schema.model_fields)  # in the order in which schemas show them
 
 Node = Schema | str  # a schema, or the name of a type
 
@@ -36,7 +36,7 @@ class Types:
         if isinstance(node, str):
             return self._named(node)
         form: dict[str, Any] = {}
-        for keyword in Schema.model_fields:
+        for keyword in KEYWORDS:
             if keyword in node.model_fields_set:
                 form.update(self._keyword(keyword, getattr(node, keyword), node))
         if "properties" in form and "additionalProperties" not in form:
@@ -82,7 +82,15 @@ class Types:
         types = frozenset().union(*(self.admitted(name) for name in type_names(node))) if node.type else JSON_TYPES
         if branches := node.anyOf or node.oneOf:
             types &= frozenset().union(*(self.admitted(branch) for branch in branches))
+        if (values := self.values(node)) is not None:
+            types &= frozenset().union(*map(json_types, values))
         return types
+
+    def values(self, node: Schema) -> list[Any] | None:
+        """The values that `const` or `enum` leave to a node; None where neither is given."""
+        if "const" in node.model_fields_set:
+            return [self.data(node.const, _without_values(node))]
+        return None if node.enum is None else [self.data(item, _without_values(node)) for item in node.enum]
 
     def resolved(self, node: Node | None) -> Node | None:
         """A node without the names of types before it; None where anything goes."""
@@ -113,9 +121,11 @@ class Types:
             case "type":
                 return self._named(value) if isinstance(value, str) else {"type": list(value)}
             case "enum":
-                return {"enum": [self.data(item, _without_enum(node)) for item in value]}
-            case "const" | "default":
-                return {keyword: self.data(value, node)}
+                return {"enum": [self.data(item, _without_values(node)) for item in value]}
+            case "const":
+                return {"const": self.data(value, _without_values(node))}
+            case "default":
+                return {"default": self.data(value, node)}
             case "properties":
                 return {"properties": {name: self.form(item) for name, item in value.items()}}
             case "anyOf" | "oneOf":
@@ -197,8 +207,10 @@ def json_types(value: Any) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def _without_enum(node: Schema) -> Schema:
-    return node.model_copy(update={"enum": None})
+def _without_values(node: Schema) -> Schema:
+    """The node without `enum` and `const`, whose values are read by its type alone."""
+    kept = {keyword: getattr(node, keyword) for keyword in node.model_fields_set - {"enum", "const"}}
+    return Schema.model_construct(set(kept), **kept)
 
 
 def _reaches(name: str, target: str, uses: Mapping[str, frozenset[str]]) -> bool:

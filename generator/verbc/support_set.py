@@ -1,9 +1,10 @@
 """Which support modules a package carries: those that its backends and transports need, and all that these import."""
 
-import ast
-from collections.abc import Iterator
+import re
 from functools import cache
 from importlib.resources import files
+
+_SIBLINGS = re.compile(r"(?m)^ *from \.(?:(\w+) import| import (\w+(?:, \w+)*)$)")
 
 # Every server has these; what they import comes along.
 ALWAYS = ("command", "model", "server_mcp", "serve_stdio")
@@ -36,13 +37,6 @@ def testing_text(name: str) -> str:
 
 @cache
 def _imported(name: str) -> tuple[str, ...]:
-    return tuple(_siblings(ast.parse(support_text(name))))
-
-
-def _siblings(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            if node.module:
-                yield node.module
-            else:
-                yield from (alias.name for alias in node.names)
+    """The siblings that a module imports, anywhere in it."""
+    found = _SIBLINGS.findall(support_text(name))
+    return tuple(sibling for one, several in found for sibling in ([one] if one else re.split(r"\W+", several)))

@@ -125,7 +125,7 @@ def _refuse_foreign(folder: Path, paths: Iterable[str]) -> None:
 
 
 def _refuse_links(folder: Path, paths: Iterable[str]) -> None:
-    places = {folder / part for path in paths for part in (path, *Path(path).parents)}
+    places = {folder / part for path in paths for part in (Path(path), *Path(path).parents)}
     if links := sorted(str(place) for place in places if place.is_symlink()):
         raise TreeError(f"links are not followed: {', '.join(links)}; put a real file or folder there")
 

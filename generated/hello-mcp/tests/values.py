@@ -42,43 +42,77 @@ ANYTHING = st.recursive(
 def accepted(schema: Schema) -> Values:
     """Values that a whole schema accepts, as a server checks it."""
     validator = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True)
-    return _values(schema, schema.get("$defs", {})).filter(validator.is_valid)
+    return _Strategies(schema.get("$defs", {})).values(schema).filter(validator.is_valid)
 
 
-def _values(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
-    if "$ref" in schema:
-        target = definitions[schema["$ref"].rpartition("/")[2]]
-        return st.deferred(lambda: _values(target, definitions))
-    if "const" in schema:
-        return st.just(schema["const"])
-    if "enum" in schema:
-        return st.sampled_from(schema["enum"])
-    named = schema.get("type")
-    branches = schema.get("anyOf", schema.get("oneOf"))
-    if branches and named is None:
-        return st.one_of([_values(branch, definitions) for branch in branches])
-    if named is None:
-        return ANYTHING
-    names = [named] if isinstance(named, str) else named
-    return st.one_of([_of_type(name, schema, definitions) for name in names])
+class _Strategies:
+    """Makes strategies of schemas; a definition has one strategy, which may lead back to itself."""
 
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._definitions = definitions
+        self._defined: dict[str, Values] = {}
 
-def _of_type(name: str, schema: Schema, definitions: Mapping[str, Schema]) -> Values:
-    match name:
-        case "string":
-            return _strings(schema)
-        case "integer":
-            return _integers(schema)
-        case "number":
-            return _integers(schema) | _floats(schema)
-        case "boolean":
-            return st.booleans()
-        case "null":
-            return st.none()
-        case "array":
-            return _arrays(schema, definitions)
-        case _:
-            return _objects(schema, definitions)
+    def values(self, schema: Schema) -> Values:
+        if "$ref" in schema:
+            return self._reference(schema["$ref"].rpartition("/")[2])
+        if "const" in schema:
+            return st.just(schema["const"])
+        if "enum" in schema:
+            return st.sampled_from(schema["enum"])
+        named = schema.get("type")
+        branches = schema.get("anyOf", schema.get("oneOf"))
+        if branches and named is None:
+            return st.one_of([self.values(branch) for branch in branches])
+        if named is None:
+            return ANYTHING
+        names = [named] if isinstance(named, str) else named
+        return st.one_of([self._of_type(name, schema) for name in names])
+
+    def _reference(self, name: str) -> Values:
+        if name not in self._defined:
+            self._defined[name] = st.deferred(lambda: self.values(self._definitions[name]))
+        return self._defined[name]
+
+    def _of_type(self, name: str, schema: Schema) -> Values:
+        match name:
+            case "string":
+                return _strings(schema)
+            case "integer":
+                return _integers(schema)
+            case "number":
+                return _integers(schema) | _floats(schema)
+            case "boolean":
+                return st.booleans()
+            case "null":
+                return st.none()
+            case "array":
+                return self._arrays(schema)
+            case _:
+                return self._objects(schema)
+
+    def _arrays(self, schema: Schema) -> Values:
+        items = self.values(schema["items"]) if "items" in schema else SCALARS
+        least = schema.get("minItems", 0)
+        most = min(schema.get("maxItems", least + 3), least + 3)
+        unique = json.dumps if schema.get("uniqueItems") else None
+        return st.lists(items, min_size=least, max_size=most, unique_by=unique)
+
+    def _objects(self, schema: Schema) -> Values:
+        properties = {name: self.values(inner) for name, inner in schema.get("properties", {}).items()}
+        required = set(schema.get("required", ()))
+        fixed = {name: values for name, values in properties.items() if name in required}
+        fixed |= {name: SCALARS for name in sorted(required) if name not in properties}
+        optional = {name: values for name, values in properties.items() if name not in required}
+        listed = st.fixed_dictionaries(fixed, optional=optional)
+        further = schema.get("additionalProperties", True)
+        if further is False:
+            return listed
+        values = SCALARS if further is True else self.values(further)
+        least = max(0, schema.get("minProperties", 0) - len(fixed))
+        most = max(least, min(schema.get("maxProperties", least + 2), least + 2))
+        names = st.text(max_size=8).filter(lambda name: name not in properties)
+        extra = st.dictionaries(names, values, min_size=least, max_size=most)
+        return st.builds(lambda one, other: {**other, **one}, listed, extra)
 
 
 def _strings(schema: Schema) -> Values:
@@ -119,29 +153,3 @@ def _whole(bound: Any, *, up: bool) -> int | None:
         return None
     whole = int(bound)
     return whole + 1 if up and whole < bound else whole - 1 if not up and whole > bound else whole
-
-
-def _arrays(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
-    items = _values(schema["items"], definitions) if "items" in schema else SCALARS
-    least = schema.get("minItems", 0)
-    most = min(schema.get("maxItems", least + 3), least + 3)
-    unique = json.dumps if schema.get("uniqueItems") else None
-    return st.lists(items, min_size=least, max_size=most, unique_by=unique)
-
-
-def _objects(schema: Schema, definitions: Mapping[str, Schema]) -> Values:
-    properties = {name: _values(inner, definitions) for name, inner in schema.get("properties", {}).items()}
-    required = set(schema.get("required", ()))
-    fixed = {name: values for name, values in properties.items() if name in required}
-    fixed |= {name: SCALARS for name in required if name not in properties}
-    optional = {name: values for name, values in properties.items() if name not in required}
-    listed = st.fixed_dictionaries(fixed, optional=optional)
-    further = schema.get("additionalProperties", True)
-    if further is False:
-        return listed
-    values = SCALARS if further is True else _values(further, definitions)
-    least = max(0, schema.get("minProperties", 0) - len(fixed))
-    most = min(schema.get("maxProperties", least + 2), least + 2)
-    names = st.text(max_size=8).filter(lambda name: name not in properties)
-    extra = st.dictionaries(names, values, min_size=min(least, most), max_size=most)
-    return st.builds(lambda one, other: {**other, **one}, listed, extra)

@@ -18,7 +18,9 @@ def starter(name: str) -> dict[str, str]:
         StarterError: a server cannot be called that.
     """
     if not NAME.fullmatch(name) or len(name) > 36:
-        raise StarterError(f'"{name}" is no name for a server; use at most 36 lower-case letters and digits, in parts joined by -')
+        raise StarterError(
+            f'"{name}" is no name for a server; use at most 36 lower-case letters and digits, in parts joined by -'
+        )
     folder = files("verbc") / "starter"
     return {
         f"specs/{name}.yaml": _named((folder / "spec.yaml").read_text(encoding="utf-8"), name),

@@ -115,7 +115,7 @@ class Feedback:
     def _demand(self, error: ValidationError) -> str:
         keyword, value = error.kind.name, error.kind.value
         if keyword == "type":
-            types = _either(_TYPES[name] for name in value)
+            types = _either(_TYPES[name] for name in sorted(value, key="null".__eq__))
             return "must not be null" if error.instance is None else f"must be {types}"
         if keyword in _BOUNDS:
             return f"must be {_BOUNDS[keyword]} {json.dumps(value)}"
@@ -212,10 +212,14 @@ def _declared(error: ValidationError) -> Iterator[bool]:
             next(steps, None)
 
 
-def _at(schema: Any, path: list[str | int]) -> Any:
-    for step in path:
-        schema = schema[step]
-    return schema
+def _at(schema: Any, path: list[str | int]) -> dict[str, Any]:
+    """The schema at a path; an empty one where the path does not lead to one."""
+    try:
+        for step in path:
+            schema = schema[step]
+    except (IndexError, KeyError, TypeError):
+        return {}
+    return schema if isinstance(schema, dict) else {}
 
 
 def _referred(schema: dict[str, Any], reference: str) -> Any:

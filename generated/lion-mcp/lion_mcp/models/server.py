@@ -5,7 +5,7 @@ from lion_mcp._support.model import Closed
 
 
 class ServerInfoResultServer(Closed):
-    """ServerInfoResultServer, as its schema has it."""
+    """`server` of ServerInfoResult."""
 
     name: str
     version: str
@@ -13,7 +13,7 @@ class ServerInfoResultServer(Closed):
 
 
 class ServerInfoResult(Closed):
-    """ServerInfoResult, as its schema has it."""
+    """Result of server.info."""
 
     server: ServerInfoResultServer
     lionagi_version: str | None

@@ -1,0 +1,85 @@
+"""The rules across a spec. Reading RULES and RULES_OF_DATA is reading what has to fit together."""
+
+from collections.abc import Callable, Iterable
+
+from ..parse import Parsed
+from ..problems import Problem, SpecError
+from .built import everything_is_built
+from .contents import examples_fit, kinds_are_known, schemas_are_sound, types_hold_something
+from .naming import (
+    attributes_are_distinct,
+    backends_have_names_of_their_own,
+    classes_are_distinct,
+    functions_are_distinct,
+    handlers_are_modules,
+    package_shadows_nothing,
+    types_have_names_of_their_own,
+)
+from .parameters import (
+    commands_can_say_it,
+    flags_are_distinct,
+    parameters_have_one_place,
+    refused_parameters_are_no_parameters,
+    required_parameters_exist,
+    run_options_name_parameters,
+    varying_parameters_are_texts,
+)
+from .verbs import (
+    commands_are_words,
+    commands_stay_outside_the_fence,
+    everything_is_used,
+    limits_have_an_effect,
+    synonyms_lead_somewhere,
+    targets_fit_their_backend,
+    verbs_are_whole,
+    verbs_have_one_backend,
+)
+
+Rule = Callable[[Parsed], Iterable[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    everything_is_built,
+    backends_have_names_of_their_own,
+    package_shadows_nothing,
+    functions_are_distinct,
+    classes_are_distinct,
+    types_have_names_of_their_own,
+    attributes_are_distinct,
+    verbs_are_whole,
+    verbs_have_one_backend,
+    everything_is_used,
+    targets_fit_their_backend,
+    commands_are_words,
+    commands_stay_outside_the_fence,
+    required_parameters_exist,
+    refused_parameters_are_no_parameters,
+    run_options_name_parameters,
+    parameters_have_one_place,
+    types_hold_something,
+    schemas_are_sound,
+    kinds_are_known,
+    synonyms_lead_somewhere,
+    limits_have_an_effect,
+    handlers_are_modules,
+)
+# These look at data through schemas, so they wait until the schemas are sound.
+RULES_OF_DATA: tuple[Rule, ...] = (
+    varying_parameters_are_texts,
+    flags_are_distinct,
+    commands_can_say_it,
+    examples_fit,
+)
+
+
+def check(parsed: Parsed) -> Parsed:
+    """The same spec, when nothing in it contradicts anything else.
+
+    Raises:
+        SpecError: with every problem that the rules find.
+    """
+    problems = [problem for rule in RULES for problem in rule(parsed)]
+    if not problems:
+        problems = [problem for rule in RULES_OF_DATA for problem in rule(parsed)]
+    if problems:
+        raise SpecError(problems)
+    return parsed

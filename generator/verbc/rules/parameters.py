@@ -1,0 +1,130 @@
+"""Rules of parameters, and of their way to a backend."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from .. import conventions
+from ..backends import CliBackend, PythonBackend
+from ..parse import Parsed
+from ..problems import Problem, nearest, quoted
+from .lookups import cli_verbs, run_of, types_of
+
+
+def required_parameters_exist(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        for index, (parameter, count) in enumerate(Counter(verb.required).items()):
+            mark = parsed.at("verbs", name, "required", index)
+            if parameter not in verb.params:
+                yield Problem(mark, f"there is no parameter {quoted(parameter)}{nearest(parameter, verb.params)}")
+            elif count > 1:
+                yield Problem(mark, f"{quoted(parameter)} stands in the list already")
+
+
+def refused_parameters_are_no_parameters(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        for parameter in verb.refused:
+            if parameter in verb.params:
+                yield Problem(
+                    parsed.key_at("verbs", name, "refused", parameter),
+                    f"{quoted(parameter)} is a parameter, too; take one out",
+                )
+
+
+def varying_parameters_are_texts(parsed: Parsed) -> Iterator[Problem]:
+    types = types_of(parsed)
+    for name, verb in parsed.spec.verbs.items():
+        if len(verb.varies_with) > 1:
+            yield Problem(parsed.key_at("verbs", name, "varies_with"), "only one parameter can bring others")
+        for parameter, backend in verb.varies_with.items():
+            mark = parsed.key_at("verbs", name, "varies_with", parameter)
+            if parameter not in verb.params:
+                yield Problem(mark, f"there is no parameter {quoted(parameter)}{nearest(parameter, verb.params)}")
+            elif types.admitted(verb.params[parameter]) != {"string"}:
+                yield Problem(mark, f"{quoted(parameter)} must be a string to bring other parameters")
+            if not isinstance(parsed.spec.backends.get(backend), PythonBackend):
+                at = parsed.at("verbs", name, "varies_with", parameter)
+                yield Problem(at, f"{quoted(backend)} is no python backend")
+
+
+def run_options_name_parameters(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        found, run = run_of(parsed, verb), verb.run
+        if not found or run is None:
+            continue
+        if not isinstance(parsed.spec.backends[found[0]], CliBackend):
+            for option in ("as", "positional", "json", "held", "reply", "refusals"):
+                if f"{option}_" in run.model_fields_set or option in run.model_fields_set:
+                    mark = parsed.key_at("verbs", name, "run", option)
+                    yield Problem(mark, f"{quoted(option)} has no effect on a python backend")
+            continue
+        for option, names in (
+            ("as", list(run.as_)),
+            ("positional", run.positional),
+            ("json", run.json_),
+            ("held", run.held),
+        ):
+            for index, parameter in enumerate(names):
+                if parameter not in verb.params:
+                    step: str | int = parameter if option == "as" else index
+                    mark = parsed.key_at("verbs", name, "run", option, step)
+                    yield Problem(mark, f"there is no parameter {quoted(parameter)}{nearest(parameter, verb.params)}")
+
+
+def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
+    for name, _, run, _, _ in cli_verbs(parsed):
+        ways = {"as": set(run.as_), "positional": set(run.positional), "json": set(run.json_), "held": set(run.held)}
+        for one, other in (
+            ("positional", "as"),
+            ("positional", "json"),
+            ("positional", "held"),
+            ("held", "as"),
+            ("held", "json"),
+        ):
+            for parameter in sorted(ways[one] & ways[other]):
+                mark = parsed.key_at("verbs", name, "run", other)
+                yield Problem(
+                    mark, f"{quoted(parameter)} stands under {quoted(one)} already, so {quoted(other)} has no effect"
+                )
+        if run.held:
+            yield Problem(
+                parsed.key_at("verbs", name, "run", "held"),
+                '"held" has no effect on a cli backend, which keeps no record',
+            )
+
+
+def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
+    types = types_of(parsed)
+    for name, verb, run, backend, _ in cli_verbs(parsed):
+        owners = {word.split("=")[0]: "the backend's `args`" for word in backend.args}
+        for argument in conventions.arguments(verb, run, types):
+            parameter = argument.parameter
+            if argument.form == "positional" or parameter not in verb.params:
+                continue
+            way = ("run", "as", parameter) if parameter in run.as_ else ("params", parameter)
+            mark = parsed.key_at("verbs", name, *way)
+            if not conventions.FLAG.fullmatch(argument.flag):
+                yield Problem(mark, f"{quoted(parameter)} makes no flag; give it one under `as`, such as --name")
+            elif argument.flag in owners:
+                yield Problem(
+                    mark,
+                    f"the flag {quoted(argument.flag)} of {quoted(parameter)} belongs to {owners[argument.flag]} already",
+                )
+            owners.setdefault(argument.flag, quoted(parameter))
+
+
+def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
+    types = types_of(parsed)
+    for name, verb, run, _, _ in cli_verbs(parsed):
+        for parameter, node in verb.params.items():
+            if parameter not in run.json_ and conventions.needs_json(node, types):
+                mark = parsed.key_at("verbs", name, "params", parameter)
+                yield Problem(mark, f"{quoted(parameter)} can hold what no flag can say; name it under `json`")
+        optional: str | None = None
+        for index, parameter in enumerate(run.positional):
+            if optional:
+                mark = parsed.at("verbs", name, "run", "positional", index)
+                yield Problem(
+                    mark, f"{quoted(parameter)} would take the place of {quoted(optional)}, which may be left out"
+                )
+            listing = parameter in verb.params and types.admitted(verb.params[parameter]) == {"array"}
+            optional = None if parameter in verb.required or listing else parameter

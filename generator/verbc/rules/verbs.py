@@ -1,0 +1,130 @@
+"""Rules of verbs and of what runs them."""
+
+from collections.abc import Iterator
+
+from ..backends import PythonBackend
+from ..names import function_name
+from ..parse import Parsed
+from ..problems import Problem, listed, nearest, quoted
+from ..schemas import used_names
+from ..spec import RUN_OPTIONS
+from .lookups import cli_verbs, nodes, run_of
+
+
+def verbs_are_whole(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        for key in ("summary", "run"):
+            if getattr(verb, key) is None:
+                yield Problem(parsed.key_at("verbs", name), f"the verb {quoted(name)} has no {quoted(key)}")
+
+
+def verbs_have_one_backend(parsed: Parsed) -> Iterator[Problem]:
+    backends = parsed.spec.backends
+    for name, verb in parsed.spec.verbs.items():
+        targets = list(verb.run.targets) if verb.run else [""]
+        if not targets:
+            yield Problem(
+                parsed.key_at("verbs", name, "run"), f"`run` names no backend; write {listed(backends)} with its target"
+            )
+        if len(targets) > 1:
+            yield Problem(
+                parsed.key_at("verbs", name, "run", targets[1]),
+                f"`run` names more than one backend: {listed(targets, 'and')}",
+            )
+        elif targets and targets[0] and targets[0] not in backends:
+            known = [*backends, *RUN_OPTIONS]
+            yield Problem(
+                parsed.key_at("verbs", name, "run", targets[0]),
+                f"there is no backend or option {quoted(targets[0])}{nearest(targets[0], known)}",
+            )
+
+
+def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
+    spec = parsed.spec
+    backends = {name for verb in spec.verbs.values() if verb.run for name in verb.run.targets}
+    backends |= {name for verb in spec.verbs.values() for name in verb.varies_with.values()}
+    parts = {name for verb in spec.verbs.values() for name in verb.use}
+    used = {name for node in nodes(parsed) for name in used_names(node)}
+    for section, names, wanted in (
+        ("backends", spec.backends, backends),
+        ("shared", spec.shared, parts),
+        ("types", spec.types, used),
+    ):
+        for name in names:
+            if name not in wanted:
+                yield Problem(parsed.key_at(section, name), f"nothing uses {quoted(name)}; use it or take it out")
+    for name, part in spec.shared.items():
+        if part.use:
+            yield Problem(
+                parsed.key_at("shared", name, "use"), 'a shared part cannot "use" another; name both in the verb'
+            )
+
+
+def targets_fit_their_backend(parsed: Parsed) -> Iterator[Problem]:
+    methods: dict[tuple[str, str], str] = {}
+    for name, verb in parsed.spec.verbs.items():
+        found = run_of(parsed, verb)
+        if not found or not isinstance(parsed.spec.backends[found[0]], PythonBackend):
+            continue
+        backend, target = found
+        mark = parsed.at("verbs", name, "run", backend)
+        if not target.isidentifier() or function_name(target) != target or target.startswith("_"):
+            yield Problem(mark, f"{quoted(target)} cannot be a method's name")
+        elif target.startswith("params_for_"):
+            yield Problem(mark, f"{quoted(target)} is the name of a method that `varies_with` calls; choose another")
+        if (other := methods.setdefault((backend, target), name)) != name:
+            yield Problem(mark, f"the method {quoted(target)} runs {quoted(other)} already; one method runs one verb")
+
+
+def commands_are_words(parsed: Parsed) -> Iterator[Problem]:
+    for name, _, run, _, target in cli_verbs(parsed):
+        if (
+            not target.strip()
+            or target != " ".join(target.split())
+            or any(word.startswith("-") for word in target.split()[:1])
+        ):
+            mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
+            yield Problem(
+                mark, f"the target {quoted(target)} must be words with one space between them, a command first"
+            )
+
+
+def commands_stay_outside_the_fence(parsed: Parsed) -> Iterator[Problem]:
+    for name, _, run, backend, target in cli_verbs(parsed):
+        words = target.split()
+        for fenced in backend.fenced:
+            path = fenced.split()
+            inside = words[: len(path)] == path
+            reaches = path[: len(words)] == words and run.positional
+            if inside or reaches:
+                yield Problem(
+                    parsed.at("verbs", name, "run", next(iter(run.targets))),
+                    f"the verb {quoted(name)} reaches the fenced {quoted(fenced)}",
+                )
+
+
+def synonyms_lead_somewhere(parsed: Parsed) -> Iterator[Problem]:
+    synonyms, verbs = parsed.spec.synonyms, parsed.spec.verbs
+    if synonyms.removed_after and not synonyms.verbs:
+        yield Problem(parsed.key_at("synonyms", "removed_after"), '"removed_after" has no effect without synonyms')
+    for synonym, verb in synonyms.verbs.items():
+        if synonym in verbs:
+            yield Problem(parsed.key_at("synonyms", "verbs", synonym), f"{quoted(synonym)} is a verb already")
+        if verb not in verbs:
+            yield Problem(
+                parsed.at("synonyms", "verbs", synonym), f"there is no verb {quoted(verb)}{nearest(verb, verbs)}"
+            )
+
+
+def limits_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
+    for name, backend in parsed.spec.backends.items():
+        if isinstance(backend, PythonBackend) and backend.limits.output is not None:
+            yield Problem(
+                parsed.key_at("backends", name, "limits", "output"), '"output" has no effect on a python backend'
+            )
+    for name, verb in parsed.spec.verbs.items():
+        found = run_of(parsed, verb)
+        if found and isinstance(parsed.spec.backends[found[0]], PythonBackend) and verb.limits.output is not None:
+            yield Problem(
+                parsed.key_at("verbs", name, "limits", "output"), '"output" has no effect on a python backend'
+            )

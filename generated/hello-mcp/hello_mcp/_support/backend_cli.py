@@ -17,6 +17,7 @@ from .environment import MissingVariableError, child_environment, expand
 from .foreign_text import short_text
 from .pointer import look_up
 from .process import Finished
+from .projection import projected
 from .quoting import quoted
 from .refusal import Refusal
 from .registry import Verb
@@ -60,7 +61,8 @@ class CliBackend:
         await self._check_version(call)
         rest = argv[len(call.verb.run.target) + len(self._args) :]
         finished = await self._finish(call, call.verb.run.target, rest)
-        return read_reply(finished, call.verb.run, call.registry.kinds)
+        result = read_reply(finished, call.verb.run, call.registry.kinds)
+        return result if call.verb.result is None else projected(result, call.verb.result)
 
     @cached_property
     def _launch(self) -> _Launch:

@@ -7,18 +7,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 from . import __version__
-from .grammar import grammar
-from .load import find
-from .pipeline import compile_spec
-from .problems import Mark, Problem, Source, SpecError
-from .starter import StarterError, write_starter
-from .tree import Drift, TreeError, compare, packages, with_manifest, write
+from .find import find
+from .memory import Digests, inputs_of, recall, remember
+from .problems import NothingWrittenError, SpecError
+from .tree import Drift, Written, compare, digests_of, packages, write
 
 SPECS = Path("specs")
 GENERATED = Path("generated")
@@ -32,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except SpecError as error:
         print(f"{error}\n{_count(len(error.problems), 'problem')}; nothing was written", file=sys.stderr)
-    except (TreeError, StarterError) as error:
+    except NothingWrittenError as error:
         print(f"verbc: {error}; nothing was written", file=sys.stderr)
     except OSError as error:
         print(f"verbc: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)
@@ -61,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _init(options: argparse.Namespace) -> int:
+    from .starter import write_starter
+
     for path in write_starter(options.name, Path(options.name)):
         print(path)
     print(f"next: cd {options.name} && make generate test")
@@ -69,61 +69,49 @@ def _init(options: argparse.Namespace) -> int:
 
 def _generate(options: argparse.Namespace) -> int:
     began = time.perf_counter()
-    wanted = _compiled(options.specs)
+    wanted, _ = _compiled(options.specs or find(SPECS))
     options.out.mkdir(parents=True, exist_ok=True)
     with _alone(options.out):
         for name in [*wanted, *_stale(options, wanted)]:
-            done = write(wanted.get(name, {}), options.out / name)
-            for path in done.overwritten:
-                print(f"{options.out / name / path} had been edited; it was overwritten", file=sys.stderr)
-            removed = f", {len(done.removed)} removed" if done.removed else ""
-            print(f"{options.out / name}: {len(done.written)} written, {len(done.unchanged)} unchanged{removed}")
+            _report(write(wanted.get(name, {}), options.out / name), options.out / name)
     print(f"{_count(len(wanted), 'package')} in {time.perf_counter() - began:.2f} s")
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
-    wanted = _compiled(options.specs)
+    specs = options.specs or find(SPECS)
+    known = None if options.diff else recall(specs)
+    texts, wanted = ({}, known) if known is not None else _compiled(specs)
     drifted = False
     for name in [*wanted, *_stale(options, wanted)]:
         drift = compare(wanted.get(name, {}), options.out / name)
         drifted = drifted or bool(drift)
         _show(drift, options.out / name)
         if options.diff:
-            _show_differences(drift, with_manifest(wanted[name]) if name in wanted else {}, options.out / name)
+            _show_differences(drift, texts.get(name, {}), options.out / name)
     print("not current; run `verbc generate`" if drifted else f"current: {_count(len(wanted), 'package')}")
     return 1 if drifted else 0
 
 
+def _compiled(specs: Sequence[Path]) -> tuple[dict[str, dict[str, str]], Digests]:
+    """The files of all packages, and their digests, which are remembered."""
+    from .pipeline import compile_all  # not needed to check what is remembered
+
+    inputs = inputs_of(specs) if all(spec.exists() for spec in specs) else ""
+    texts = compile_all(specs)
+    digests = {name: digests_of(files) for name, files in texts.items()}
+    remember(specs, inputs, digests)
+    return texts, digests
+
+
 def _schema(options: argparse.Namespace) -> int:
+    from .grammar import grammar
+
     print(json.dumps(grammar(), indent=2))
     return 0
 
 
-def _compiled(specs: Sequence[Path]) -> dict[str, dict[str, str]]:
-    """Package folder → its files, for every spec; the problems of all specs come together."""
-    compiled: dict[str, dict[str, str]] = {}
-    origins: dict[str, str] = {}
-    problems: list[Problem] = []
-    for path in specs or find(SPECS):
-        name = path.as_posix()
-        try:
-            package, files = compile_spec(path, name)
-        except SpecError as error:
-            problems += error.problems
-            continue
-        if package in compiled:
-            mark = Mark(Source(name, ""), 1, 1)
-            problems.append(
-                Problem(mark, f'its package "{package}" is also the one of {origins[package]}; name one otherwise')
-            )
-        compiled[package], origins[package] = files, name
-    if problems:
-        raise SpecError(problems)
-    return compiled
-
-
-def _stale(options: argparse.Namespace, wanted: dict[str, dict[str, str]]) -> list[str]:
+def _stale(options: argparse.Namespace, wanted: Collection[str]) -> list[str]:
     """Packages whose spec is gone; only known when all specs are looked at."""
     return [] if options.specs else [name for name in packages(options.out) if name not in wanted]
 
@@ -139,14 +127,21 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _report(done: Written, folder: Path) -> None:
+    for path in done.overwritten:
+        print(f"{folder / path} had been edited; it was overwritten", file=sys.stderr)
+    removed = f", {len(done.removed)} removed" if done.removed else ""
+    print(f"{folder}: {len(done.written)} written, {len(done.unchanged)} unchanged{removed}")
+
+
 def _show(drift: Drift, folder: Path) -> None:
     for word, paths in (("changed", drift.changed), ("missing", drift.missing), ("orphaned", drift.orphaned)):
         for path in paths:
             print(f"{word}: {folder / path}")
 
 
-def _show_differences(drift: Drift, texts: dict[str, str], folder: Path) -> None:
-    for path in (*drift.changed, *drift.missing):
+def _show_differences(drift: Drift, texts: Mapping[str, str], folder: Path) -> None:
+    for path in sorted(texts.keys() & {*drift.changed, *drift.missing}):
         place = folder / path
         old = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""
         lines = difflib.unified_diff(

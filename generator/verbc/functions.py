@@ -159,5 +159,10 @@ def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Mode
 def _method(name: str, verb: Verb, target: str, models: Models) -> Method:
     params = models.params.get(name)
     parameters = ["self", *([f"params: {params}"] if params else []), "call: Call"]
-    head = signature(f"    async def {target}", parameters, models.results.get(name, Code("object")), 4)
+    head = signature(f"    async def {target}", parameters, _returned(models.results.get(name)), 4)
     return Method(head, docstring(verb.summary or ""))
+
+
+def _returned(annotation: Code | None) -> Code:
+    """What a method returns; one that has nothing to say is not held to returning `None`."""
+    return Code("object") if annotation in (None, "None") else Code(annotation)

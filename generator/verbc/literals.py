@@ -118,6 +118,11 @@ def docstring(text: str, indent: int = 0) -> Code:
     return Code(f'"""{escaped}"""')
 
 
+def code_path(path: str) -> Code:
+    """A path in a comment or in backticks; whatever could end either is a `?`."""
+    return Code(re.sub(r"[^\w./-]", "?", path, flags=re.ASCII))
+
+
 def toml(value: Any) -> Code:
     """A TOML value: a string, or a list of strings with one a line."""
     if isinstance(value, str):

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .find import FOLDER_MARK
 from .problems import Mark, Problem, Source, SpecError, quoted
 from .source import Map, load, read
 
-FOLDER_MARK = "server.yaml"
 # Sections whose items may be spread over the files of a folder.
 SECTIONS = frozenset({"backends", "kinds", "shared", "synonyms", "types", "verbs"})
 
@@ -19,20 +19,6 @@ class Document:
     name: str
     root: Map
     carried: dict[str, str]
-
-
-def find(folder: Path) -> list[Path]:
-    """The specs in a folder, by name: YAML files, and folders with a server.yaml.
-
-    Raises:
-        SpecError: there is no such folder, or no spec in it.
-    """
-    entries = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = [entry for entry in entries if entry.suffix == ".yaml" or (entry / FOLDER_MARK).is_file()]
-    if not found:
-        source = Source(folder.as_posix(), "")
-        raise SpecError([Problem(Mark(source, 1, 1), "there is no spec in this folder; `verbc init NAME` writes one")])
-    return found
 
 
 def load_document(path: Path, name: str) -> Document:

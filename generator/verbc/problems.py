@@ -52,6 +52,10 @@ class SpecError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+class NothingWrittenError(Exception):
+    """Raised before anything is written, when something else than a spec stands against it. The message says what."""
+
+
 def quoted(name: str) -> str:
     """A name as problems show it: in quotes, on one line, and not too long."""
     shown = name if name.isprintable() else name.encode("unicode_escape").decode("ascii")

@@ -92,7 +92,7 @@ class Module:
         return Code(name)
 
     def _built_in(self, annotation: str) -> Code:
-        if "Any" in annotation:
+        if re.search(r"\bAny\b", annotation):
             self.uses.add("Any")
         return Code(annotation)
 
@@ -121,13 +121,13 @@ class Module:
 
     def _object(self, node: Schema, suggestion: str, text: str) -> Code:
         rest = node.additionalProperties
-        further = None if rest is False or (rest is None and node.properties is not None) else self._built_in("Any")
+        further = None if rest is False or (rest is None and node.properties is not None) else Code("Any")
         if rest is not None and not isinstance(rest, bool):
             further = self.annotation(rest, class_name(suggestion, "Value"))
         if node.properties is None:
             if further is None:
                 return self.model(suggestion, text, {}, (), None)
-            return self._container("dict[str, ", further, suggestion)
+            return self._container("dict[str, ", self._built_in(further), suggestion)
         return self.model(suggestion, text, node.properties, node.required, further)
 
     def _container(self, opening: str, inner: Code, suggestion: str) -> Code:

@@ -6,7 +6,7 @@ from .backends import CliBackend, PythonBackend
 from .contract import package_of, registry_of
 from .functions import interface_of, protocol_name, verb_modules
 from .ir import Package, ServerModule
-from .literals import Code, docstring, markdown, python, signature, toml
+from .literals import Code, code_path, docstring, markdown, python, signature, toml
 from .modelling import Models, import_block
 from .parse import Parsed
 from .rules.lookups import types_of
@@ -28,7 +28,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
     package = Code(package_of(parsed))
     models = Models.of(parsed, types, package)
     return Package(
-        spec=Code(name),
+        spec=code_path("/".join(name.split("/")[-2:])),
         title=markdown(server.title or server.name),
         summary=markdown(server.summary),
         summary_toml=toml(server.summary),

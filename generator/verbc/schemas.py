@@ -9,6 +9,7 @@ from .spec import Schema
 
 JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 KEYWORDS = tuple(Schema.model_fields)  # in the order in which schemas show them
+_NARROWING = frozenset({"enum", "const", "anyOf", "oneOf"})  # what leaves less than the type does
 
 Node = Schema | str  # a schema, or the name of a type
 
@@ -36,8 +37,9 @@ class Types:
         if isinstance(node, str):
             return self._named(node)
         form: dict[str, Any] = {}
+        given = node.model_fields_set
         for keyword in KEYWORDS:
-            if keyword in node.model_fields_set:
+            if keyword in given:
                 form.update(self._keyword(keyword, getattr(node, keyword), node))
         if "properties" in form and "additionalProperties" not in form:
             form["additionalProperties"] = False
@@ -79,6 +81,8 @@ class Types:
             return JSON_TYPES
         if isinstance(node, str):
             return frozenset({node})
+        if node.type in JSON_TYPES and not node.model_fields_set & _NARROWING:
+            return frozenset({node.type})
         types = frozenset().union(*(self.admitted(name) for name in type_names(node))) if node.type else JSON_TYPES
         if branches := node.anyOf or node.oneOf:
             types &= frozenset().union(*(self.admitted(branch) for branch in branches))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from .problems import NothingWrittenError
+
 MANIFEST = ".verbc.json"
 UNFINISHED = ".verbc.tmp"  # the one file a killed run may leave behind
 # What tools leave in a package's folder; `compare` does not see it.
@@ -42,37 +44,29 @@ class Written:
     overwritten: tuple[str, ...] = ()  # listed files that somebody had edited; part of `written`
 
 
-class TreeError(Exception):
-    """Raised before anything is written: something that is not ours is in the way. The message names it."""
+def digests_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """The digest of each file, as manifests list them."""
+    return {path: _digest(text.encode()) for path, text in texts.items()}
 
 
-def with_manifest(texts: Mapping[str, str]) -> dict[str, str]:
-    """The files of a package and the manifest that lists them."""
-    return {**texts, MANIFEST: _manifest({path: _digest(text.encode()) for path, text in texts.items()})}
-
-
-def compare(texts: Mapping[str, str], folder: Path) -> Drift:
-    """How a package differs from `texts`; with no texts, everything it lists is orphaned."""
-    wanted = with_manifest(texts) if texts else {}
+def compare(digests: Mapping[str, str], folder: Path) -> Drift:
+    """How a package on the disk differs from files with these digests; with none, all that is there is orphaned."""
+    wanted = {**digests, MANIFEST: _digest(_manifest(digests).encode())} if digests else {}
     found = set(_files(folder))
-    changed = [path for path, text in wanted.items() if path in found and _read(folder / path) != text.encode()]
-    return Drift(
-        tuple(sorted(changed)),
-        tuple(sorted(set(wanted) - found)),
-        tuple(sorted(found - set(wanted))),
-    )
+    changed = [path for path, digest in wanted.items() if path in found and _disk_digest(folder / path) != digest]
+    return Drift(tuple(sorted(changed)), tuple(sorted(set(wanted) - found)), tuple(sorted(found - set(wanted))))
 
 
 def write(texts: Mapping[str, str], folder: Path) -> Written:
     """Make a package's folder hold `texts`; with no texts, remove what its manifest lists.
 
     Raises:
-        TreeError: a file that the manifest does not list, or a link, stands where one has to be written.
+        NothingWrittenError: a file that the manifest does not list, or a link, stands where one has to be written.
         OSError: the disk does not let us.
     """
     listed = _listed(folder)
-    new = {path: _digest(text.encode()) for path, text in texts.items()}
-    old = {path: _digest(data) if (data := _read(folder / path)) is not None else None for path in {*listed, *new}}
+    new = digests_of(texts)
+    old = {path: _disk_digest(folder / path) for path in {*listed, *new}}
     _refuse_foreign(folder, [path for path in new if old[path] not in (None, new[path]) and path not in listed])
     _refuse_links(folder, {*listed, *new, MANIFEST})
     changing = sorted(path for path in new if old[path] != new[path])
@@ -109,7 +103,9 @@ def _listed(folder: Path) -> dict[str, str]:
         files = json.loads(data)["files"]
         return {str(path): str(digest) for path, digest in files.items() if _inside(str(path))}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise TreeError(f"{folder / MANIFEST} is not a manifest of verbc; restore it or remove the folder") from None
+        raise NothingWrittenError(
+            f"{folder / MANIFEST} is not a manifest of verbc; restore it or remove the folder"
+        ) from None
 
 
 def _inside(path: str) -> bool:
@@ -121,13 +117,13 @@ def _inside(path: str) -> bool:
 def _refuse_foreign(folder: Path, paths: Iterable[str]) -> None:
     if found := sorted(paths):
         names = ", ".join(str(folder / path) for path in found)
-        raise TreeError(f"not written by verbc, and in the way: {names}; move it away or remove it")
+        raise NothingWrittenError(f"not written by verbc, and in the way: {names}; move it away or remove it")
 
 
 def _refuse_links(folder: Path, paths: Iterable[str]) -> None:
     places = {folder / part for path in paths for part in (Path(path), *Path(path).parents)}
     if links := sorted(str(place) for place in places if place.is_symlink()):
-        raise TreeError(f"links are not followed: {', '.join(links)}; put a real file or folder there")
+        raise NothingWrittenError(f"links are not followed: {', '.join(links)}; put a real file or folder there")
 
 
 def _files(folder: Path) -> Iterable[str]:
@@ -144,6 +140,11 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _disk_digest(path: Path) -> str | None:
+    data = _read(path)
+    return None if data is None else _digest(data)
 
 
 def _digest(data: bytes) -> str:

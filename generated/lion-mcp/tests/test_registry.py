@@ -107,7 +107,7 @@ def test_model_gives_back_what_the_schema_accepts(verb: Verb) -> None:
     @given(accepted(verb.params))
     def gives_back(arguments: Any) -> None:
         view = model.model_validate(arguments).model_dump(by_alias=True, exclude_unset=True) if model else {}
-        assert view == arguments
+        assert digest(view) == digest(arguments)
 
     gives_back()
 
@@ -138,7 +138,7 @@ def test_no_verb_reaches_a_fenced_path() -> None:
 
 
 def test_examples_fit() -> None:
-    for verb, example in ((verb, example) for verb in REGISTRY.verbs for example in verb.examples):
+    for verb, example in [(each, example) for each in REGISTRY.verbs for example in each.examples]:
         assert validator(verb.params).is_valid(example["args"]), verb.name
         assert example.get("refusal", "internal") in REGISTRY.kinds
         if "result" in example and verb.result is not None:

@@ -4,21 +4,19 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from ..problems import NothingWrittenError
+
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-
-
-class StarterError(Exception):
-    """Raised before anything is written. The message says why."""
 
 
 def starter(name: str) -> dict[str, str]:
     """The files of the project, by path.
 
     Raises:
-        StarterError: a server cannot be called that.
+        NothingWrittenError: a server cannot be called that.
     """
     if not NAME.fullmatch(name) or len(name) > 36:
-        raise StarterError(
+        raise NothingWrittenError(
             f'"{name}" is no name for a server; use at most 36 lower-case letters and digits, in parts joined by -'
         )
     folder = files("verbc") / "starter"
@@ -33,11 +31,11 @@ def write_starter(name: str, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder, and return the paths of its files.
 
     Raises:
-        StarterError: the name does not do, or the folder holds something.
+        NothingWrittenError: the name does not do, or the folder holds something.
     """
     texts = starter(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StarterError(f"{folder} is not empty; choose another name, or empty it")
+        raise NothingWrittenError(f"{folder} is not empty; choose another name, or empty it")
     paths = [folder / path for path in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)

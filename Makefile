@@ -25,17 +25,17 @@ test: .venv/ready peers ## Run all tests: the compiler's, each package's own, an
 	$(BIN)/python -m pytest -n 2
 	for package in $(PACKAGES); do (cd $$package && PYTHONPATH=. ../../$(BIN)/python -m pytest -q) || exit 1; done
 
-peers: .peers/lion/ready .peers/node/ready .peers/probe/ready ## Install the real parts that tests and benchmarks use
+peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
 
-benchmarks: .venv/ready peers ## Run every benchmark
+benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready ## Run every benchmark
 	$(BIN)/python -m benchmarks
 
 clean: ## Remove everything that was set up
 	rm -rf .venv .peers
 
-# An environment is made anew when what it is made from changes.
+# An environment follows what it is made from.
 .venv/ready: pyproject.toml
-	$(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group test
 	touch $@
@@ -44,6 +44,12 @@ clean: ## Remove everything that was set up
 .peers/lion/ready:
 	$(PYTHON) -m venv --clear .peers/lion
 	.peers/lion/bin/python -m pip install --quiet 'lionagi[mcp]==0.36.*'
+	touch $@
+
+# The generator of models that the compiler's speed is compared with.
+.peers/dmcg/ready:
+	$(PYTHON) -m venv --clear .peers/dmcg
+	.peers/dmcg/bin/python -m pip install --quiet 'datamodel-code-generator==0.89.0'
 	touch $@
 
 # Independent MCP clients: the Inspector and the TypeScript SDK.
@@ -57,4 +63,12 @@ clean: ## Remove everything that was set up
 .peers/probe/ready:
 	$(PYTHON) -m venv --clear .peers/probe
 	.peers/probe/bin/python -m pip install --quiet 'amagi-mcp-probe==0.1.*'
+	touch $@
+
+# The JSON-Schema-Test-Suite, as the source distribution of jsonschema has it.
+.peers/suite/ready: | .venv/ready
+	rm -rf .peers/suite
+	mkdir -p .peers/suite
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary jsonschema --dest .peers/suite 'jsonschema==4.26.*'
+	tar -xzf .peers/suite/jsonschema-*.tar.gz -C .peers/suite --strip-components=1
 	touch $@

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field
 
 from .scalars import (
     BackendName,
@@ -10,6 +10,8 @@ from .scalars import (
     Count,
     Data,
     ExitCode,
+    Expanded,
+    ExpandedText,
     HandlersFile,
     KindName,
     Line,
@@ -22,7 +24,7 @@ from .scalars import (
     Version,
     Words,
 )
-from .written import Written, as_text, shape
+from .written import TAG, Written, as_text, shape, tagged
 
 
 class CallLimits(Written):
@@ -65,25 +67,25 @@ class ErrorPointers(Written):
 
 
 PointerOrPointers = Annotated[
-    Annotated[Pointer, Tag("text")] | Annotated[dict[ParameterName, Pointer], Tag("map")], Discriminator(shape)
+    Annotated[Pointer, tagged("text")] | Annotated[dict[ParameterName, Pointer], tagged("a map")], Discriminator(shape)
 ]
 PointerOrErrorPointers = Annotated[
-    Annotated[Pointer, Tag("text")] | Annotated[ErrorPointers, Tag("map")], Discriminator(shape)
+    Annotated[Pointer, tagged("text")] | Annotated[ErrorPointers, tagged("a map")], Discriminator(shape)
 ]
 
 
 class ReplyPointers(Written):
     """Where things stand in a JSON reply."""
 
-    expect: dict[Pointer, tuple[Data, ...]] = {}
+    expect: dict[Pointer, Annotated[tuple[Data, ...], Field(min_length=1)]] = {}
     ok: Pointer | None = None
     result: PointerOrPointers | None = None
     error: PointerOrErrorPointers | None = None
 
 
 Reply = Annotated[
-    Annotated[Literal["json", "text", "lines"], BeforeValidator(as_text), Tag("text")]
-    | Annotated[ReplyPointers, Tag("map")],
+    Annotated[Literal["json", "text", "lines"], BeforeValidator(as_text), tagged("text")]
+    | Annotated[ReplyPointers, tagged("a map")],
     Discriminator(shape),
 ]
 
@@ -99,8 +101,8 @@ class VersionQuestion(Written):
 class CliBackend(Written):
     """A command line."""
 
-    cli: Line
-    args: tuple[Text, ...] = ()
+    cli: Expanded
+    args: tuple[ExpandedText, ...] = ()
     env: tuple[Variable, ...] = ("PATH",)
     fenced: tuple[Words, ...] = ()
     version: VersionQuestion | None = None
@@ -164,7 +166,8 @@ class AgentsBackend(Written):
     """Agents, given at start or declared here."""
 
     agents: Annotated[
-        Annotated[Literal["start"], BeforeValidator(as_text), Tag("text")] | Annotated[dict[Text, Agent], Tag("map")],
+        Annotated[Literal["start"], BeforeValidator(as_text), tagged("text")]
+        | Annotated[dict[Text, Agent], tagged("a map")],
         Discriminator(shape),
     ]
     model: Text | None = None
@@ -184,23 +187,28 @@ KINDS_OF_BACKEND: dict[str, type[Written]] = {
 }
 
 
-def backend_kind(value: Any) -> str | None:
-    """The kind a backend is of: the key that only this kind has."""
-    if isinstance(value, Written):
-        return next(kind for kind, model in KINDS_OF_BACKEND.items() if type(value) is model)
-    return next((kind for kind in KINDS_OF_BACKEND if isinstance(value, dict) and kind in value), None)
+def backend_kind(value: object) -> str:
+    """The kind of a backend."""
+    return next(kind for kind, model in KINDS_OF_BACKEND.items() if type(value) is model)
+
+
+def _written_kind(value: Any) -> str | None:
+    """The kind of a backend as it is written: the key that only this kind has."""
+    if not isinstance(value, dict):
+        return None
+    return next((f"{TAG}{kind}" for kind in KINDS_OF_BACKEND if kind in value), None)
 
 
 Backend = Annotated[
-    Annotated[CliBackend, Tag("cli")]
-    | Annotated[JobsBackend, Tag("jobs")]
-    | Annotated[HttpBackend, Tag("http")]
-    | Annotated[McpBackend, Tag("mcp")]
-    | Annotated[GatewayBackend, Tag("gateway")]
-    | Annotated[AgentsBackend, Tag("agents")]
-    | Annotated[PythonBackend, Tag("python")],
+    Annotated[CliBackend, tagged("cli")]
+    | Annotated[JobsBackend, tagged("jobs")]
+    | Annotated[HttpBackend, tagged("http")]
+    | Annotated[McpBackend, tagged("mcp")]
+    | Annotated[GatewayBackend, tagged("gateway")]
+    | Annotated[AgentsBackend, tagged("agents")]
+    | Annotated[PythonBackend, tagged("python")],
     Discriminator(
-        backend_kind,
+        _written_kind,
         custom_error_type="verbc",
         custom_error_message="must name its kind: cli, jobs, http, mcp, gateway, agents or python",
     ),

@@ -1,14 +1,15 @@
 """The modules of `verbs/`: one typed function for each verb, and the protocols that hand-written code implements."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from .backends import CliBackend, PythonBackend
 from .contract import backend_and_target
 from .conventions import Argument, arguments
 from .ir import Function, Handlers, Interface, Method, VerbModule
-from .literals import Code, bracketed, call, docstring, python, signature
+from .literals import Code, bracketed, call, docstring, exported, python, signature
 from .modelling import Models, import_block, verbs_by_module
-from .names import class_name, field_name, function_name
+from .names import argument_name, field_name, function_name, protocol_name
 from .parse import Parsed
 from .schemas import Types
 from .spec import Verb
@@ -18,11 +19,6 @@ def verb_modules(parsed: Parsed, types: Types, models: Models, package: str) -> 
     """One module for each name prefix."""
     builder = _Functions(parsed, types, models, package)
     return tuple(builder.module(name, verbs) for name, verbs in verbs_by_module(parsed).items())
-
-
-def protocol_name(backend: str) -> Code:
-    """The protocol of a python backend: `local` → `LocalHandlers`."""
-    return class_name(backend, "Handlers")
 
 
 class _Functions:
@@ -116,13 +112,13 @@ def interface_of(parsed: Parsed, models: Models, package: str) -> Interface | No
                 for word in _words(annotation):
                     if word in models.homes:
                         by_module.setdefault(f"{package}.models.{models.homes[word]}", set()).add(word)
-    lines = tuple(Code(line.replace("\n", "\n    ")) for line in import_block([list(by_module.items())]))
-    exported = ["Call", "Refusal", "Schema", *(protocol.protocol for protocol in protocols)]
-    return Interface(lines, protocols, bracketed("[", sorted(map(python, exported)), "]", explode=True))
+    names = ["Call", "Refusal", "Schema", *(protocol.protocol for protocol in protocols)]
+    return Interface(import_block([list(by_module.items())], 4), protocols, exported(names))
 
 
 def _words(annotation: str) -> list[str]:
-    return "".join(character if character.isalnum() or character == "_" else " " for character in annotation).split()
+    """The names in an annotation; what stands in quotes is none."""
+    return re.findall(r"\w+", re.sub(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", "", annotation))
 
 
 def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Models) -> Handlers:
@@ -144,7 +140,8 @@ def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Mode
         text = f'The further parameters that a value of `{parameter}` brings: {{"properties": ..., "required": [...]}}.'
         methods.append(
             Method(
-                signature(head, ["self", f"{field_name(parameter)}: str", "call: Call"], "Schema", 4), docstring(text)
+                signature(head, ["self", f"{argument_name(parameter)}: str", "call: Call"], "Schema", 4),
+                docstring(text),
             )
         )
     return Handlers(

@@ -19,10 +19,10 @@ class Code(str):
 
 
 def python_text(text: str) -> Code:
-    """A Python string literal."""
+    """A Python string literal, in the quotes that need fewer escapes."""
     escaped = _ascii(text)
-    if '"' in escaped and "'" not in escaped:
-        return Code(f"'{escaped}'")
+    if text.count('"') > text.count("'"):
+        return Code("'" + escaped.replace("'", "\\'") + "'")
     return Code('"' + escaped.replace('"', '\\"') + '"')
 
 
@@ -86,24 +86,46 @@ def signature(head: str, parameters: Iterable[str], returns: str, indent: int = 
 
 
 def union(prefix: str, members: Iterable[str]) -> Code:
-    """`prefix` followed by the members of a union: on one line if it fits, else in parentheses, one a line."""
+    """`prefix` followed by the members of a union: on one line if it fits, else in parentheses, one a line if need be."""
     members = list(members)
-    line = prefix + " | ".join(members)
-    if len(line) <= WIDTH or len(members) == 1:
-        return Code(line)
-    return Code(f"{prefix}(\n    " + "\n    | ".join(members) + "\n)")
+    joined = " | ".join(members)
+    if len(prefix) + len(joined) <= WIDTH or len(members) == 1:
+        return Code(prefix + joined)
+    inner = joined if len(joined) + 4 <= WIDTH else "\n    | ".join(members)
+    return Code(f"{prefix}(\n    {inner}\n)")
 
 
-def imports(module: str, names: Iterable[str]) -> Code:
-    """`from module import names`, sorted as the linter sorts them: constants, classes, then the rest."""
-    ordered = sorted(set(names), key=lambda name: (_rank(name), name.lower(), name))
+def literal_type(prefix: str, values: Iterable[Any]) -> Code:
+    """`prefix` followed by the type that has these values only."""
+    members = [python(value) for value in values]
+    line = f"{prefix}Literal[{members[0]}]"
+    if len(members) > 1:
+        return bracketed(f"{prefix}Literal[", members, "]")
+    return Code(line if len(line) <= WIDTH else f"{prefix}Literal[\n    {members[0]}\n]")
+
+
+def imports(module: str, names: Iterable[str], indent: int = 0) -> Code:
+    """`from module import names`, sorted as the linter sorts them."""
+    ordered = sorted(set(names), key=lambda name: (_rank(name), natural(name.lower()), natural(name)))
     line = f"from {module} import {', '.join(ordered)}"
-    if len(ordered) == 1 and len(line) <= WIDTH:
+    if len(ordered) == 1 and len(line) + indent <= WIDTH:
         return Code(line)
-    return bracketed(f"from {module} import (", ordered, ")", explode=True)
+    return bracketed(f"from {module} import (", ordered, ")", indent, explode=True)
+
+
+def exported(names: Iterable[str]) -> Code:
+    """The value of `__all__`, sorted as the linter sorts it."""
+    ordered = sorted(set(names), key=lambda name: (_rank(name), natural(name)))
+    return bracketed("[", map(python, ordered), "]", explode=True)
+
+
+def natural(name: str) -> list[tuple[int, int]]:
+    """A key that puts `a2` before `a10`."""
+    return [(ord("0"), int(part)) if part.isdigit() else (ord(part), 0) for part in re.findall(r"[0-9]+|[^0-9]", name)]
 
 
 def _rank(name: str) -> int:
+    """Constants, then classes, then the rest."""
     if len(name) > 1 and name.isupper():
         return 0
     return 1 if name[:1].isupper() else 2

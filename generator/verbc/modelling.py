@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .backends import PythonBackend
 from .contract import backend_and_target
 from .ir import Exports, ModelModule
-from .literals import Code, bracketed, docstring, imports, python
+from .literals import Code, bracketed, docstring, exported, imports, natural, python
 from .names import class_name, module_name
 from .parse import Parsed
 from .problems import Problem, SpecError, quoted
@@ -144,9 +144,10 @@ def _imports(package: str, module: Module) -> tuple[Code, ...]:
     return import_block(groups)
 
 
-def import_block(groups: Sequence[Sequence[tuple[str, Iterable[str]]]]) -> tuple[Code, ...]:
+def import_block(groups: Sequence[Sequence[tuple[str, Iterable[str]]]], indent: int = 0) -> tuple[Code, ...]:
     """Import lines in groups with a blank line between them, as the linter sorts them; empty ones left out."""
-    blocks = [[imports(module, names) for module, names in sorted(group) if names] for group in groups]
+    ordered = [sorted(group, key=lambda item: natural(item[0])) for group in groups]
+    blocks = [[imports(module, names, indent) for module, names in group if names] for group in ordered]
     lines: list[Code] = []
     for block in filter(None, blocks):
         lines += [*([Code("")] if lines else []), *block]
@@ -157,7 +158,5 @@ def _exports(package: str, homes: Mapping[str, str]) -> Exports:
     by_module: dict[str, set[str]] = {}
     for name, module in homes.items():
         by_module.setdefault(f"{package}.models.{module}", set()).add(name)
-    lines = tuple(Code(line.replace("\n", "\n    ")) for line in import_block([sorted(by_module.items())]))
-    names = sorted(homes, key=lambda name: (name.lower(), name))
-    modules = bracketed("{", [f"{python(name)}: {python(homes[name])}" for name in names], "}", explode=True)
-    return Exports(lines, modules, bracketed("[", map(python, names), "]", explode=True))
+    modules = bracketed("{", [f"{python(name)}: {python(homes[name])}" for name in sorted(homes)], "}", explode=True)
+    return Exports(import_block([list(by_module.items())], 4), modules, exported(homes))

@@ -5,9 +5,11 @@ alias. Identifiers are bounded, so that no line of generated code outgrows the l
 ends in a piece of its digest.
 """
 
+import builtins
 import keyword
 import re
 import sys
+import unicodedata
 from functools import cache
 from hashlib import sha256
 
@@ -20,17 +22,8 @@ CLASS_LENGTH = 50
 FUNCTION_LENGTH = 64
 
 # What a field may not be called: what a model has of its own, and what annotations beside it mean.
-_TAKEN_BY_MODELS = frozenset(dir(BaseModel)) | {
-    "str",
-    "int",
-    "float",
-    "bool",
-    "list",
-    "dict",
-    "Any",
-    "Field",
-    "Literal",
-}
+_TAKEN_BY_MODELS = frozenset(dir(BaseModel)) | {"str", "int", "float", "bool", "list", "dict", "l"}
+_BUILTINS = frozenset(dir(builtins))
 _TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
 
 
@@ -46,14 +39,14 @@ def field_name(name: str) -> Code:
 @cache
 def function_name(verb: str) -> Code:
     """The function that runs a verb, and the method of a protocol: `schedule.create` → `schedule_create`."""
-    return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), frozenset())
+    return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), _BUILTINS)
 
 
 @cache
 def module_name(verb: str) -> Code:
     """The module of a verb: its name up to the first dot; verbs without one share `root`."""
     prefix, dot, _ = verb.partition(".")
-    return _free(_cut(_snake(prefix).lower() if dot else "root", FIELD_LENGTH - 1), _TAKEN_BY_MODULES)
+    return _free(_cut(_snake(prefix) if dot else "root", FIELD_LENGTH - 1), _TAKEN_BY_MODULES)
 
 
 @cache
@@ -63,16 +56,27 @@ def class_name(*parts: str) -> Code:
     joined = "".join(word[:1].upper() + word[1:] for word in words)
     if not joined[:1].isalpha():
         joined = f"Model{joined}"
-    return _free(_cut(joined, CLASS_LENGTH), frozenset())
+    if len(joined) > CLASS_LENGTH:
+        joined = f"{joined[: CLASS_LENGTH - 8]}{_mark(joined)}"
+    return _free(joined, _BUILTINS)
 
 
-def is_module_name(name: str) -> bool:
-    """Whether a file of that name can be imported from a package."""
-    return name.isidentifier() and not keyword.iskeyword(name)
+@cache
+def protocol_name(backend: str) -> Code:
+    """The protocol of a python backend: `local` → `LocalHandlers`."""
+    return class_name(backend, "Handlers")
+
+
+@cache
+def argument_name(parameter: str) -> Code:
+    """A parameter as the argument of a method: `type` → `type_`."""
+    return _free(field_name(parameter), _BUILTINS)
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+    """`maxOps`, `max-ops` and `Max Ops` → `max_ops`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", unicodedata.normalize("NFC", name))
+    return re.sub(r"[^A-Za-z0-9_]", "_", words).lower()
 
 
 def _free(name: str, taken: frozenset[str]) -> Code:
@@ -82,4 +86,9 @@ def _free(name: str, taken: frozenset[str]) -> Code:
 def _cut(name: str, length: int) -> str:
     if len(name) <= length:
         return name
-    return f"{name[: length - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[: length - 9]}_{_mark(name)}"
+
+
+def _mark(name: str) -> str:
+    """Tells cut names apart."""
+    return sha256(name.encode()).hexdigest()[:8]

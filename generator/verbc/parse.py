@@ -1,16 +1,25 @@
 """Document → Parsed: the language as written, checked key by key."""
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from . import spec as language
+from .keys import keys_at
 from .merge import expand
 from .problems import Mark, Problem, SpecError, nearest, quoted
 from .source import Map, Seq
-from .spec import RUN_OPTIONS, Spec
+from .spec import Spec
+from .written import TAG
+
+RESERVED = frozenset({"resources", "prompts"})
+# Keywords of JSON Schema that the language leaves out, because no Python type can follow them or nothing reads them.
+LEFT_OUT = frozenset(
+    "$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalItems allOf contains "
+    "contentEncoding contentMediaType contentSchema definitions dependencies dependentRequired dependentSchemas else examples "
+    "if maxContains minContains not patternProperties prefixItems propertyNames readOnly then title unevaluatedItems "
+    "unevaluatedProperties writeOnly".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +30,12 @@ class Parsed:
     document: Map
 
     def at(self, *path: int | str) -> Mark:
-        """Where the value of a path stands."""
-        return place(self.document, path)
+        """Where the value of a path stands; for a missing end, its nearest parent."""
+        return _walk(self.document, path, key=False)[0]
 
     def key_at(self, *path: int | str) -> Mark:
-        """Where the last key of a path stands."""
-        return place(self.document, path, key=True)
+        """Where the last key of a path stands; for a missing end, its nearest parent."""
+        return _walk(self.document, path, key=True)[0]
 
 
 def parse(document: Map) -> Parsed:
@@ -42,15 +51,7 @@ def parse(document: Map) -> Parsed:
         raise SpecError(_problem(whole, fault) for fault in error.errors(include_url=False)) from None
 
 
-def place(document: Map, path: tuple[int | str, ...], *, key: bool = False) -> Mark:
-    """Where a path of keys and indices stands; for a missing end, its nearest parent.
-
-    `key` asks for the place of the last key instead of its value.
-    """
-    return _walk(document, path, key)[0]
-
-
-def _walk(document: Map, path: tuple[int | str, ...], key: bool) -> tuple[Mark, str]:
+def _walk(document: Map, path: tuple[int | str, ...], *, key: bool) -> tuple[Mark, str]:
     """The place of a path, and the last key on it that is really there."""
     here: Any = document
     mark, name = document.mark, "the spec"
@@ -67,7 +68,7 @@ def _walk(document: Map, path: tuple[int | str, ...], key: bool) -> tuple[Mark, 
 def _problem(document: Map, fault: Any) -> Problem:
     path, kind = fault["loc"], fault["type"]
     on_key = kind == "extra_forbidden" or path[-1:] == ("[key]",)
-    mark, name = _walk(document, path, on_key)
+    mark, name = _walk(document, path, key=on_key)
     return Problem(mark, _sentence(quoted(name), path, kind, fault))
 
 
@@ -75,29 +76,33 @@ def _sentence(name: str, path: tuple[int | str, ...], kind: str, fault: Any) -> 
     context = fault.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            return f"unknown key {name}{nearest(str(path[-1]), _known_keys())}"
+            return _unknown_key(str(path[-1]), keys_at(path[:-1]))
         case "missing":
             return f"{quoted(str(path[-1]))} is missing"
         case "verbc":
             return f"{name} {context.get('message') or fault['msg']}"
         case "literal_error":
             return f"{name} must be {str(context['expected']).replace(chr(39), chr(34))}"
+        case "union_tag_invalid":
+            wanted = context["expected_tags"].replace("'", "").replace(TAG, "").split(", ")
+            return f"{name} must be {' or '.join([', '.join(wanted[:-1]), wanted[-1]])}"
         case "string_type":
             return f"{name} must be text"
-        case "tuple_type" | "list_type":
+        case "tuple_type":
             return f"{name} must be a list"
         case "too_short":
             return f"{name} must not be empty"
         case "greater_than_equal":
             return f"{name} must be at least {context['ge']}"
-        case "dict_type" | "model_type" | "model_attributes_type":
+        case "dict_type" | "model_type":
             return f"{name} must be a map"
         case _:
             return f"{name} does not fit: {fault['msg']}"
 
 
-@cache
-def _known_keys() -> tuple[str, ...]:
-    models = [model for model in vars(language).values() if isinstance(model, type) and issubclass(model, BaseModel)]
-    keys = {field.alias or name for model in models for name, field in model.model_fields.items()}
-    return tuple(sorted(keys | RUN_OPTIONS))
+def _unknown_key(key: str, known: frozenset[str]) -> str:
+    if key in LEFT_OUT and "anyOf" in known:
+        return f"the keyword {quoted(key)} of JSON Schema is not supported"
+    if key in RESERVED and "verbs" in known:
+        return f"{quoted(key)} is reserved, and not built yet"
+    return f"unknown key {quoted(key)}{nearest(key, known)}"

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+WINDOW = 120  # characters of a source line that are shown around a place
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -38,9 +40,11 @@ class Problem:
         place = f"{source.name}:{line}:{column}: {self.message}"
         if not written.strip():
             return place
+        start = max(0, min(column - WINDOW // 2, len(written) - WINDOW))
+        shown = written[start : start + WINDOW]
         # A tab stays a tab in the indent of the caret, so that both lines shift alike.
-        indent = "".join("\t" if character == "\t" else " " for character in written[: column - 1])
-        return f"{place}\n  {written}\n  {indent}^"
+        indent = "".join("\t" if character == "\t" else " " for character in written[start : column - 1])
+        return f"{place}\n  {shown}\n  {indent}^"
 
 
 class SpecError(Exception):

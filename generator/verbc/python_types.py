@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .ir import Definition
-from .literals import WIDTH, Code, bracketed, call, docstring, python, union
+from .literals import WIDTH, Code, bracketed, call, docstring, literal_type, python, union
 from .names import class_name, field_name
 from .schemas import JSON_TYPES, Node, Types
 from .spec import Schema
@@ -97,16 +97,14 @@ class Module:
         return Code(annotation)
 
     def _literal(self, values: list[Any], suggestion: str) -> Code:
-        members = [python(value) for value in values if value is not None]
-        nullable = len(members) < len(values)
+        members = [value for value in values if value is not None]
         if not members:
             return Code("None")
         self.uses.add("Literal")
-        literal = bracketed("Literal[", members, "]") if len(members) > 1 else Code(f"Literal[{members[0]}]")
-        if len(members) == 1 and len(literal) < 40:
-            return Code(f"{literal} | None" if nullable else literal)
-        name = self._define(suggestion, [Code(f"{suggestion} = {literal}")])
-        return Code(f"{name} | None" if nullable else name)
+        code = literal_type("", members)
+        if len(members) > 1 or len(code) >= 40:
+            code = self._define(suggestion, [literal_type(f"{suggestion} = ", members)])
+        return Code(f"{code} | None" if len(members) < len(values) else code)
 
     def _of_type(self, name: str, node: Schema, suggestion: str, text: str) -> Code:
         if name == "array" and node.items is not None:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from .backends import CliBackend, PythonBackend
 from .contract import package_of, registry_of
-from .functions import interface_of, protocol_name, verb_modules
+from .functions import interface_of, verb_modules
 from .ir import Package, ServerModule
 from .literals import Code, code_path, docstring, markdown, python, signature, toml
 from .modelling import Models, import_block
+from .names import protocol_name
 from .parse import Parsed
 from .rules.lookups import types_of
 from .support_set import support_modules

@@ -3,9 +3,12 @@
 A scalar written without quotes is text where text is wanted, whatever it looks like.
 """
 
+import json
+import keyword
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from datetime import date
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -20,11 +23,38 @@ def _fault(message: str) -> PydanticCustomError:
 
 
 def _one_line(value: str) -> str:
-    if "\n" in value.strip():
-        raise _fault("must be one line; `description` may hold more")
     if not value.strip():
         raise _fault("must not be empty")
+    if len(value.strip().splitlines()) > 1:
+        raise _fault("must be one line")
     return value.strip()
+
+
+def _expanded(value: str) -> str:
+    if "${" in re.sub(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^{}]*)?\}", "", value):
+        raise _fault("must name a variable as ${NAME} or ${NAME:-default}")
+    return value
+
+
+def _date(value: str) -> str:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        raise _fault("must be a date such as 2026-09-30") from None
+    return value
+
+
+def _one_of(*choices: Any) -> Callable[[Any], Any]:
+    """A check for plain values, which never takes `1` for `true`."""
+
+    def check(value: Any) -> Any:
+        value = native(value)
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            shown = [json.dumps(choice) for choice in choices]
+            raise _fault(f"must be {' or '.join([', '.join(shown[:-1]), shown[-1]] if shown[1:] else shown)}")
+        return value
+
+    return check
 
 
 def _matching(pattern: str, sentence: str) -> Callable[[str], str]:
@@ -94,6 +124,8 @@ def form(pattern: str, sentence: str) -> Any:
 
 Text = Annotated[str, BeforeValidator(as_text), WithJsonSchema(_TEXT_SCHEMA)]
 Line = Annotated[Text, AfterValidator(_one_line)]
+Expanded = Annotated[Line, AfterValidator(_expanded)]  # `${NAME}` in it is read from the environment at start
+ExpandedText = Annotated[Text, AfterValidator(_expanded)]
 Truth = Annotated[bool, BeforeValidator(_truth)]
 Number = Annotated[int | float, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_count)]
@@ -101,6 +133,11 @@ Bytes = Annotated[
     int, BeforeValidator(_quantity(_BYTES, "1MiB, 256KiB or 1000000")), WithJsonSchema({"type": ["string", "integer"]})
 ]
 Seconds = Annotated[float, BeforeValidator(_quantity(_SECONDS, "60s, 5m or 100ms")), WithJsonSchema({"type": "string"})]
+FormatVersion = Annotated[Literal[1], BeforeValidator(_one_of(1))]
+Idempotency = Annotated[Literal[True, False, "key", "derived"], BeforeValidator(_one_of(True, False, "key", "derived"))]
+Date = Annotated[
+    Text, AfterValidator(_matching(r"\d{4}-\d{2}-\d{2}", "must be a date such as 2026-09-30")), AfterValidator(_date)
+]
 # Data whose meaning a schema decides later: `Plain` scalars are kept as they are.
 Data = Annotated[Any, Field(description="any JSON value")]
 
@@ -108,14 +145,23 @@ VerbName = form(
     r"(?=.{1,64}$)[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)*(_?<agent>)?",
     "must be 1 to 64 letters, digits, _ and -, in parts joined by dots, and begin with a letter",
 )
-ParameterName = form(r"[^\s\x00-\x1f\x7f](.{0,126}[^\s\x00-\x1f\x7f])?", "must be 1 to 128 characters on one line")
+ParameterName = form(
+    r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,128}(?<!\s)", "must be 1 to 128 characters on one line"
+)
 TypeName = form(r"[A-Z][A-Za-z0-9]{0,39}", "must be a name like RunId, of at most 40 characters")
 BackendName = form(r"[a-z][a-z0-9_]{0,31}", "must be lower-case letters, digits and _, at most 32")
 KindName = form(r"[a-z][a-z0-9_]{0,39}", "must be lower-case letters, digits and _, at most 40")
 ServerName = form(
     r"(?=.{1,36}$)[a-z][a-z0-9]*(-[a-z0-9]+)*", "must be at most 36 lower-case letters and digits, in parts joined by -"
 )
-Package = form(r"[a-z][a-z0-9_]{0,39}", "must be a lower-case Python name of at most 40 characters")
+Package = form(
+    rf"(?!({'|'.join(keyword.kwlist)})$)[a-z][a-z0-9_]{{0,39}}",
+    "must be a lower-case Python name of at most 40 characters",
+)
+Requirement = form(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?( ?[<>=!~]=?=? ?[^\s,;<>=!~]+(, ?[<>=!~]=?=? ?[^\s,;<>=!~]+)*)?( ?; ?.+)?",
+    "must be requirements such as pyyaml>=6",
+)
 Version = form(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?", "must be a version such as 1.4.0")
 Pointer = form(r"(/([^~/]|~[01])*)*", "must be a JSON pointer such as /data/0")
 ExitCode = form(r"[1-9][0-9]{0,2}", "must be an exit code or status, 1 to 999")

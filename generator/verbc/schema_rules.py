@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 
 from .problems import listed, nearest, quoted
-from .schemas import JSON_TYPES, Node, Types, children, json_types, type_names
+from .schemas import JSON_TYPES, Node, Types, by_type_alone, children, json_types, type_names
 from .spec import Schema
 
 Path = tuple[str | int, ...]
@@ -55,10 +55,16 @@ BOUNDS = (
     ("minItems", "maxItems"),
     ("minProperties", "maxProperties"),
 )
+OPEN_BOUNDS = (
+    ("exclusiveMinimum", "exclusiveMaximum"),
+    ("exclusiveMinimum", "maximum"),
+    ("minimum", "exclusiveMaximum"),
+)
 BESIDE_A_NAME = frozenset({"type", "description", "default", "deprecated"})
 
-# What clients' and servers' regular expressions read differently.
-_UNPORTABLE = re.compile(r"\\[dDwWsSbB]|\\[1-9]|\\k<|\(\?(?!:)")
+# What the regular expressions of clients and servers read differently, or some of them not at all.
+_ESCAPES = re.compile(r"\\(?:[dDwWsSbBpPAzZG1-9]|k<)")
+_CONSTRUCTS = re.compile(r"\(\?(?!:)|[+*?}]\+|\[\[:")
 
 
 def faults(node: Node, types: Types) -> Iterator[Fault]:
@@ -116,6 +122,10 @@ def bounds_leave_room(node: Schema, types: Types) -> Iterator[Fault]:
         least, most = getattr(node, low), getattr(node, high)
         if least is not None and most is not None and least > most:
             yield (low,), f"{quoted(low)} is greater than {quoted(high)}"
+    for low, high in OPEN_BOUNDS:
+        least, most = getattr(node, low), getattr(node, high)
+        if least is not None and most is not None and least >= most:
+            yield (low,), f"{quoted(low)} must be less than {quoted(high)}"
     if node.multipleOf is not None and node.multipleOf <= 0:
         yield ("multipleOf",), '"multipleOf" must be greater than 0'
 
@@ -128,8 +138,9 @@ def formats_are_known(node: Schema, types: Types) -> Iterator[Fault]:
 def patterns_are_portable(node: Schema, types: Types) -> Iterator[Fault]:
     if node.pattern is None:
         return
-    unescaped = re.sub(r"\\\\", "", node.pattern)
-    if found := _UNPORTABLE.search(unescaped):
+    escapes = re.sub(r"\\\\", "", node.pattern)
+    constructs = re.sub(r"\[(?!\[:)[^\]]*\]", "x", re.sub(r"\\.", "x", node.pattern))
+    if found := _ESCAPES.search(escapes) or _CONSTRUCTS.search(constructs):
         yield ("pattern",), f"{quoted(found[0])} means different things to different clients; write the characters out"
 
 
@@ -138,13 +149,22 @@ def enums_are_sets(node: Schema, types: Types) -> Iterator[Fault]:
         return
     if not node.enum:
         yield ("enum",), '"enum" must not be empty'
-    bare = node.model_copy(update={"enum": None})
+    bare = by_type_alone(node)
     values = types.form(node)["enum"]
     for index, value in enumerate(values):
         if any(_same(value, other) for other in values[:index]):
             yield ("enum", index), "this value stands in the list already"
         elif node.type and not json_types(value) & types.admitted(bare):
             yield ("enum", index), f"this value is not of the type {listed(type_names(node))}"
+
+
+def consts_are_of_their_type(node: Schema, types: Types) -> Iterator[Fault]:
+    if "const" not in node.model_fields_set:
+        return
+    if node.enum is not None:
+        yield ("enum",), '"enum" has no effect beside "const"'
+    if node.type and not json_types(types.form(node)["const"]) & types.admitted(by_type_alone(node)):
+        yield ("const",), f"this value is not of the type {listed(type_names(node))}"
 
 
 def alternatives_exist(node: Schema, types: Types) -> Iterator[Fault]:
@@ -176,6 +196,7 @@ RULES: tuple[Rule, ...] = (
     formats_are_known,
     patterns_are_portable,
     enums_are_sets,
+    consts_are_of_their_type,
     alternatives_exist,
     required_is_listed,
 )

@@ -93,8 +93,8 @@ class Types:
     def values(self, node: Schema) -> list[Any] | None:
         """The values that `const` or `enum` leave to a node; None where neither is given."""
         if "const" in node.model_fields_set:
-            return [self.data(node.const, _without_values(node))]
-        return None if node.enum is None else [self.data(item, _without_values(node)) for item in node.enum]
+            return [self.data(node.const, by_type_alone(node))]
+        return None if node.enum is None else [self.data(item, by_type_alone(node)) for item in node.enum]
 
     def resolved(self, node: Node | None) -> Node | None:
         """A node without the names of types before it; None where anything goes."""
@@ -108,8 +108,6 @@ class Types:
         native = value.value
         if isinstance(native, str):
             return native
-        if isinstance(native, float) and native.is_integer():
-            native = int(native)
         types = self.admitted(node)
         return str(value) if "string" in types and not json_types(native) & types else native
 
@@ -125,9 +123,9 @@ class Types:
             case "type":
                 return self._named(value) if isinstance(value, str) else {"type": list(value)}
             case "enum":
-                return {"enum": [self.data(item, _without_values(node)) for item in value]}
+                return {"enum": [self.data(item, by_type_alone(node)) for item in value]}
             case "const":
-                return {"const": self.data(value, _without_values(node))}
+                return {"const": self.data(value, by_type_alone(node))}
             case "default":
                 return {"default": self.data(value, node)}
             case "properties":
@@ -211,7 +209,7 @@ def json_types(value: Any) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def _without_values(node: Schema) -> Schema:
+def by_type_alone(node: Schema) -> Schema:
     """The node without `enum` and `const`, whose values are read by its type alone."""
     kept = {keyword: getattr(node, keyword) for keyword in node.model_fields_set - {"enum", "const"}}
     return Schema.model_construct(set(kept), **kept)

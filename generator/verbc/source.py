@@ -18,8 +18,10 @@ ALIASED = 100_000  # values that aliases may repeat in one file; more is a bomb
 
 DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
-# What YAML 1.2 lets a file hold; libyaml refuses the rest without saying where.
-UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What a file may hold: what YAML 1.2 lets it, without the further line breaks of YAML 1.1, which libyaml still counts.
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
+# What a text may not hold either, when it is written with an escape.
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 class Plain(str):
@@ -29,10 +31,13 @@ class Plain(str):
 
     @property
     def value(self) -> Any:
-        """The value where text is not what is wanted."""
+        """The value where text is not what is wanted; numbers have one form, so `1.0` is 1."""
         if self in WORDS:
             return WORDS[self]
-        return json.loads(self) if DECIMAL.fullmatch(self) else str(self)
+        if not DECIMAL.fullmatch(self):
+            return str(self)
+        number = json.loads(self)
+        return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 class Map(dict[str, Any]):
@@ -99,7 +104,7 @@ def read(path: Path, name: str) -> Source:
     if text.startswith("\ufeff"):
         raise _failure(source, 0, "the file begins with a byte order mark; save it without one")
     if bad := UNPRINTABLE.search(text):
-        raise _failure(source, bad.start(), f"the character U+{ord(bad[0]):04X} cannot stand in YAML; take it out")
+        raise _failure(source, bad.start(), _cannot_stand(bad[0]))
     return source
 
 
@@ -109,10 +114,20 @@ def load(source: Source) -> Map:
     Raises:
         SpecError: it is not one YAML document of the strict kind.
     """
+    composer = _Composer(source)
     try:
-        return _Composer(source).document()
+        document = composer.document()
     except yaml.MarkedYAMLError as error:
-        raise SpecError([_syntax(source, error)]) from None
+        raise SpecError([*composer.problems, _syntax(source, error)]) from None
+    except SpecError as error:
+        raise SpecError([*composer.problems, *error.problems]) from None
+    if composer.problems:
+        raise SpecError(composer.problems)
+    return document
+
+
+def _cannot_stand(character: str) -> str:
+    return f"the character U+{ord(character):04X} cannot stand in YAML; take it out"
 
 
 def _failure(source: Source, offset: int, message: str) -> SpecError:
@@ -122,11 +137,26 @@ def _failure(source: Source, offset: int, message: str) -> SpecError:
 
 
 def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
-    place = error.problem_mark or error.context_mark
+    place, message = error.problem_mark or error.context_mark, error.problem or "it cannot be read"
     mark = Mark(source, place.line + 1, place.column + 1) if place else Mark(source, 1, 1)
     if "\t" in source.line(mark.line)[: mark.column]:
         return Problem(mark, "a tab cannot indent YAML; use spaces")
-    return Problem(mark, f"this is not YAML: {error.problem or 'it cannot be read'}")
+    opened = error.context_mark
+    if (
+        place
+        and opened
+        and source.text[opened.index : opened.index + 1] in _OPENING
+        and place.index >= len(source.text.rstrip())
+    ):
+        what = _OPENING[source.text[opened.index]]
+        return Problem(
+            Mark(source, opened.line + 1, opened.column + 1),
+            f"this is not YAML: the {what} that opens here is never closed",
+        )
+    return Problem(mark, f"this is not YAML: {message}")
+
+
+_OPENING = {'"': "quote", "'": "quote", "[": "bracket", "{": "brace"}
 
 
 class _Composer:
@@ -137,6 +167,7 @@ class _Composer:
         self.parser = yaml.CSafeLoader(source.text)
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.open: set[str] = set()
+        self.problems: list[Problem] = []  # what need not end the reading
         self.seen = 0
         self.aliased = 0
 
@@ -159,6 +190,9 @@ class _Composer:
         place = event.start_mark
         return Mark(self.source, place.line + 1, place.column + 1)
 
+    def report(self, event: Any, message: str) -> None:
+        self.problems.append(Problem(self.mark(event), message))
+
     def failure(self, event: Any, message: str) -> SpecError:
         return SpecError([Problem(self.mark(event) if event else Mark(self.source, 1, 1), message)])
 
@@ -166,7 +200,8 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event)
         if event.tag is not None:
-            raise self.failure(event, f"the tag {quoted(event.tag)} has no meaning here; take it out")
+            written = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self.report(event, f"the tag {quoted(written)} has no meaning here; take it out")
         if depth > DEPTH:
             raise self.failure(event, f"this is nested more than {DEPTH} deep")
         anchor = event.anchor
@@ -184,6 +219,8 @@ class _Composer:
 
     def built(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
+            if control := CONTROL.search(event.value):
+                self.report(event, _cannot_stand(control[0]))
             return event.value if event.style else Plain(event.value)
         if isinstance(event, yaml.SequenceStartEvent):
             return self.sequence(event, depth)
@@ -206,7 +243,7 @@ class _Composer:
         while not isinstance(item := self.parser.get_event(), yaml.SequenceEndEvent):
             value = self.node(item, depth + 1)
             if value == "" and isinstance(value, Plain):
-                raise self.failure(item, "this item has no value; write one or take it out")
+                self.report(item, "this item has no value; write one or take it out")
             items.put(value, self.mark(item))
         return items
 
@@ -217,16 +254,19 @@ class _Composer:
             value_event = self.parser.get_event()
             value = self.node(value_event, depth + 1)
             if value == "" and isinstance(value, Plain):
-                raise self.failure(key_event, f"the key {quoted(key)} has no value; write one or take it out")
-            items.put(key, value, self.mark(key_event), self.mark(value_event))
+                self.report(key_event, f"the key {quoted(key)} has no value; write one or take it out")
+            if key not in items:
+                items.put(key, value, self.mark(key_event), self.mark(value_event))
         return items
 
     def key(self, event: Any, items: Map) -> str:
         if not isinstance(event, yaml.ScalarEvent) or event.tag is not None or event.anchor:
             raise self.failure(event, "a key is plain text")
-        if event.value == "<<" and not event.style:
-            raise self.failure(event, "merge keys are not read; use `shared` and `use`")
-        if event.value in items:
-            first = items.keys_at[event.value]
-            raise self.failure(event, f"the key {quoted(event.value)} is already on line {first.line}")
-        return str(event.value)
+        key = str(event.value)
+        if key == "<<" and not event.style:
+            self.report(event, "merge keys are not read; use `shared` and `use`")
+        elif control := CONTROL.search(key):
+            self.report(event, _cannot_stand(control[0]))
+        elif key in items:
+            self.report(event, f"the key {quoted(key)} is already on line {items.keys_at[key].line}")
+        return key

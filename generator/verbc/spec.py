@@ -6,7 +6,7 @@ is written like a verb, so a verb's `summary` and `run` are asked for only once 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from .backends import Backend, CallLimits, Reply
 from .scalars import (
@@ -14,12 +14,16 @@ from .scalars import (
     Bytes,
     Count,
     Data,
+    Date,
     ExitCode,
+    FormatVersion,
+    Idempotency,
     KindName,
     Line,
     Number,
     Package,
     ParameterName,
+    Requirement,
     ServerName,
     Text,
     Truth,
@@ -27,10 +31,12 @@ from .scalars import (
     VerbName,
     Version,
 )
-from .source import Plain, native
-from .written import Written, shape
+from .source import Plain
+from .written import TAG, Written, shape, tagged
 
-TextOrTexts = Annotated[Annotated[Text, Tag("text")] | Annotated[tuple[Text, ...], Tag("list")], Discriminator(shape)]
+TextOrTexts = Annotated[
+    Annotated[Text, tagged("text")] | Annotated[tuple[Text, ...], tagged("a list")], Discriminator(shape)
+]
 
 
 class Schema(Written):
@@ -64,19 +70,14 @@ class Schema(Written):
     deprecated: Truth | None = None
 
 
-def _schema_or_name(value: Any) -> str:
-    return "name" if isinstance(value, str) else "schema"
-
-
 def _openness(value: Any) -> str:
-    return "truth" if isinstance(value, Plain) and value in ("true", "false") else _schema_or_name(value)
+    truth = isinstance(value, Plain) and value in ("true", "false")
+    return f"{TAG}true or false" if truth else shape(value)
 
 
-SchemaOrName = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[Schema, Tag("schema")], Discriminator(_schema_or_name)
-]
+SchemaOrName = Annotated[Annotated[Text, tagged("text")] | Annotated[Schema, tagged("a map")], Discriminator(shape)]
 Openness = Annotated[
-    Annotated[Truth, Tag("truth")] | Annotated[Text, Tag("name")] | Annotated[Schema, Tag("schema")],
+    Annotated[Truth, tagged("true or false")] | Annotated[Text, tagged("text")] | Annotated[Schema, tagged("a map")],
     Discriminator(_openness),
 ]
 
@@ -90,7 +91,7 @@ class Server(Written):
     summary: Line
     instructions: Text | None = None
     package: Package | None = None
-    dependencies: tuple[Line, ...] = ()
+    dependencies: tuple[Requirement, ...] = ()
 
 
 class Http(Written):
@@ -127,7 +128,7 @@ class Run(BaseModel):
     """What runs a verb: `{<backend>: <target>, options}`. The backend's name is the one key that is no option."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-    __pydantic_extra__: dict[str, Text] = Field(init=False)
+    __pydantic_extra__: dict[str, Any] = Field(init=False)
 
     as_: Annotated[dict[ParameterName, Text], Field(alias="as")] = {}
     positional: tuple[Text, ...] = ()
@@ -137,8 +138,8 @@ class Run(BaseModel):
     refusals: dict[ExitCode, KindName] = {}
 
     @property
-    def targets(self) -> dict[str, str]:
-        """Backend name → target, as written; a whole verb has exactly one."""
+    def targets(self) -> dict[str, Any]:
+        """Backend name → target, as written; a whole verb has exactly one, and that is text."""
         return self.__pydantic_extra__
 
 
@@ -160,7 +161,7 @@ class Verb(Written):
     description: Text | None = None
     use: tuple[Text, ...] = ()
     effect: Literal["read", "add", "write", "delete"] | None = None
-    idempotent: Annotated[Literal[True, False, "key", "derived"], BeforeValidator(native)] | None = None
+    idempotent: Idempotency | None = None
     params: dict[ParameterName, SchemaOrName] = {}
     required: tuple[Text, ...] = ()
     refused: dict[ParameterName, Line] = {}
@@ -177,7 +178,7 @@ class Verb(Written):
 class Synonyms(Written):
     """Old names that still work, and until when callers are told they will."""
 
-    removed_after: Line | None = None
+    removed_after: Date | None = None
     verbs: dict[VerbName, VerbName] = {}
 
 
@@ -193,7 +194,7 @@ class Access(Written):
 class Spec(Written):
     """A whole spec."""
 
-    verbc: Annotated[Literal[1], BeforeValidator(native)]
+    verbc: FormatVersion
     server: Server
     backends: Annotated[dict[BackendName, Backend], Field(min_length=1)]
     surface: Literal["tools", "request"] = "tools"

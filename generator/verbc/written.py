@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Tag
+
+# Tags stand among the keys of a path when a problem is told, and no key can begin like this.
+TAG = "\0"
 
 
 class Written(BaseModel):
@@ -12,9 +15,14 @@ class Written(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+def tagged(name: str) -> Tag:
+    """The tag of one way to write something."""
+    return Tag(f"{TAG}{name}")
+
+
 def shape(value: Any) -> str:
     """Which of the ways to write something this is: text, list or map."""
-    return "text" if isinstance(value, str) else "list" if isinstance(value, list | tuple) else "map"
+    return f"{TAG}{'text' if isinstance(value, str) else 'a list' if isinstance(value, list | tuple) else 'a map'}"
 
 
 def as_text(value: Any) -> Any:

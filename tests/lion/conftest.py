@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from .hanging import Runs
 from .mcp_process import McpProcess
 from .servers import GENERATED, PEER, ROOT, start_ours, start_theirs
+
+Answer = TypeVar("Answer")
+Misbehave = Callable[..., None]
 
 STUB = ROOT / "tests" / "data" / "stub_li.py"
 
@@ -32,6 +38,12 @@ class Pair:
 
     theirs: Side
     ours: Side
+
+    def both(self, ask: Callable[[Side], Answer]) -> tuple[Answer, Answer]:
+        """What `ask` gets from either side, both asked at the same time."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            theirs, ours = pool.map(ask, (self.theirs, self.ours))
+        return theirs, ours
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +84,30 @@ def pair(li: Path, lion_mcp: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             home, folder = tmp_path_factory.mktemp(f"{name}-home"), tmp_path_factory.mktemp(f"{name}-folder")
             sides.append(Side(stack.enter_context(start(home, folder)), home, folder))
         yield Pair(*sides)
+
+
+@pytest.fixture(scope="session")
+def server(lion_mcp: Path, stub: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpProcess]:
+    """lion-mcp over the stub, started once for all tests that do not care what was asked before."""
+    with start_ours(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("folder"), stub) as started:
+        yield started
+
+
+@pytest.fixture
+def misbehave(stub: Path) -> Iterator[Misbehave]:
+    """Tells the stub what to do from its next run on: `misbehave(mode="nan", exit=3)`."""
+    settings = stub.with_name("settings")
+
+    def tell(**values: object) -> None:
+        lines = [f"LIONAGI_STUB_{name.upper()}={shlex.quote(str(value))}\n" for name, value in values.items()]
+        settings.write_text("".join(lines))
+
+    yield tell
+    settings.write_text("")
+
+
+@pytest.fixture
+def hanging() -> Iterator[Runs]:
+    runs = Runs()
+    yield runs
+    runs.close()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-GIVE_UP_AFTER = (
-    120.0  # seconds after which a server that does not answer is killed, so that a test fails and does not hang
-)
+# Seconds a server may take to answer; then it is killed, so that a test fails and does not hang.
+GIVE_UP_AFTER = 120.0
 
 
 class McpProcess:
@@ -30,18 +30,28 @@ class McpProcess:
         )
         self.log_path = cwd / "server.log"
         self._next_id = 0
-        self._watchdog = threading.Timer(GIVE_UP_AFTER, self._process.kill)
-        self._watchdog.daemon = True
-        self._watchdog.start()
 
     def __enter__(self) -> Self:
-        self.greeting = self._greet()
+        try:
+            self.greeting = self._greet()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        watchdog = threading.Timer(GIVE_UP_AFTER, self._process.kill)
+        watchdog.start()
+        try:
+            yield
+        finally:
+            watchdog.cancel()
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -54,10 +64,10 @@ class McpProcess:
         return self._process.stdout
 
     def close(self) -> int:
-        """Ends the input, waits for the server to leave, and gives its exit code."""
+        """Ends the input, waits for the server to leave, and gives its exit code. Once closed it stays closed."""
         self._stdin.close()
-        code = self._process.wait()
-        self._watchdog.cancel()
+        with self._watched():
+            code = self._process.wait()
         self._stdout.close()
         self._log.close()
         return code
@@ -73,9 +83,13 @@ class McpProcess:
         self.send_line(json.dumps(message).encode())
         return self._next_id
 
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        self.send_line(json.dumps({"jsonrpc": "2.0", "method": method, "params": dict(params or {})}).encode())
+
     def receive(self) -> dict[str, Any]:
         """The next line of the server's stdout; fails when that is no JSON object or the server has gone."""
-        line = self._stdout.readline()
+        with self._watched():
+            line = self._stdout.readline()
         assert line, f"the server has gone; its log ends: {self.log_path.read_bytes()[-2000:]!r}"
         message: Any = json.loads(line)
         assert isinstance(message, dict)
@@ -101,8 +115,11 @@ class McpProcess:
 
     def op(self, verb: str, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs one verb and gives its entry of the reply."""
-        value = self.call({"ops": [{"op": verb} if args is None else {"op": verb, "args": dict(args)}]}).value
-        (entry,) = value["ops"]
+        return self.op_of({"op": verb} if args is None else {"op": verb, "args": dict(args)})
+
+    def op_of(self, op: Mapping[str, Any]) -> dict[str, Any]:
+        """Runs one op as it is and gives its entry of the reply."""
+        (entry,) = self.call({"ops": [dict(op)]}).value["ops"]
         assert isinstance(entry, dict)
         return entry
 
@@ -115,7 +132,7 @@ class McpProcess:
                 "clientInfo": {"name": "side-by-side", "version": "1"},
             },
         )
-        self.send_line(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+        self.notify("notifications/initialized")
         result = greeting["result"]
         assert isinstance(result, dict)
         return result

@@ -98,9 +98,20 @@ FILES: dict[str, str | bytes] = {
     f"{PROJECT}two-b-c.md": "dashes",
 }
 
-# What breaks the whole list of the real server; put in one at a time.
-BROKEN: dict[str, str | bytes] = {
-    f"{PROJECT}not utf8.md": "a name with a space",
-    f"{PROJECT}latin.md": b"\xff\xfe",
-    f"{PROJECT}impossible.md": "---\nmodel: 2026-13-45\n---\n",
+# A plugin that brings a profile.
+PLUGIN: dict[str, str | bytes] = {
+    "home/.lionagi/plugins/tools/plugin.yaml": (
+        'name: tools\nversion: 1.0.0\nlionagi: ">=0.30"\ncapabilities: {agents: [agents/painter.md]}\n'
+    ),
+    "home/.lionagi/plugins/tools/agents/painter.md": "---\nmodel: a\n---\n",
+}
+
+# Profiles that the real server stumbles over, each with the files that make it so; put in one at a time.
+BROKEN: dict[str, dict[str, str | bytes]] = {
+    "not a name": {f"{PROJECT}not a name.md": "a name that no caller may give"},
+    ".hidden": {f"{PROJECT}.hidden.md": "another"},
+    "latin": {f"{PROJECT}latin.md": b"\xff\xfe"},
+    "impossible": {f"{PROJECT}impossible.md": "---\nmodel: 2026-13-45\n---\n"},
+    "mixed-keys": {f"{PROJECT}mixed-keys.md": "---\n7: a\nx: b\n---\n"},
+    "tri-b_c": {f"{PROJECT}tri-b-c.md": "dashes", f"{PROJECT}tri_b_c.md": "underscores", f"{HOME}tri-b_c.md": "mixed"},
 }

@@ -11,6 +11,12 @@ import yaml
 from .servers import ROOT
 
 FACTS: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "lion-verbs.json").read_text())
+# Without the verbs that start runs and look after them, which the spec does not have yet.
+VERBS: dict[str, dict[str, Any]] = {
+    name: facts for name, facts in FACTS["verbs"].items() if facts["kind"] not in ("spawn", "job")
+}
+AVAILABLE = [name for name, facts in VERBS.items() if facts["kind"] != "unavailable"]
+UNAVAILABLE = [name for name, facts in VERBS.items() if facts["kind"] == "unavailable"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from .mcp_process import McpProcess
-from .servers import environment, start_ours
+from .servers import environment
 from .spec_of_lion import FACTS, LION
 
-AVAILABLE = LION.commands(available=True)
+COMMANDS = LION.commands(available=True)
 # Commands of verbs that the spec does not have yet.
 NOT_YET = {"agent", "orchestrate fanout", "orchestrate flow"}
 # Parameters of the parser that the spec knows nothing of, and why.
@@ -37,7 +37,7 @@ Parsers = dict[str, list[dict[str, Any]]]
 
 def taken_from(parsers: Parsers, words: str) -> list[dict[str, Any]]:
     """The actions of a command's parser that should be parameters of its verb."""
-    name = AVAILABLE[words]
+    name = COMMANDS[words]
     refused = LION.verbs[name].get("refused", {})
     return [
         action
@@ -68,13 +68,13 @@ def parsers(li: Path, tmp_path_factory: pytest.TempPathFactory) -> Parsers:
 
 
 def test_every_command_has_a_verb_or_a_fence(parsers: Parsers) -> None:
-    verbs = AVAILABLE.keys() | LION.commands(available=False).keys()
+    verbs = COMMANDS.keys() | LION.commands(available=False).keys()
     assert parsers.keys() - verbs - set(LION.li["fenced"]) == NOT_YET
     assert verbs - parsers.keys() == set()
 
 
 def test_no_verb_reaches_a_fenced_command() -> None:
-    verbs = AVAILABLE.keys() | LION.commands(available=False).keys()
+    verbs = COMMANDS.keys() | LION.commands(available=False).keys()
     assert not [words for words in verbs for path in LION.li["fenced"] if f"{words} ".startswith(f"{path} ")]
     assert LION.li["fenced"] == FACTS["fenced"]
 
@@ -98,9 +98,9 @@ def schema_of(action: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("words", AVAILABLE)
+@pytest.mark.parametrize("words", COMMANDS)
 def test_parameters_are_those_of_the_parser(parsers: Parsers, words: str) -> None:
-    verb = LION.verbs[AVAILABLE[words]]
+    verb = LION.verbs[COMMANDS[words]]
     taken = taken_from(parsers, words)
     written = {name: LION.schema(schema) for name, schema in verb.get("params", {}).items()}
     for schema in written.values():
@@ -110,9 +110,9 @@ def test_parameters_are_those_of_the_parser(parsers: Parsers, words: str) -> Non
     assert list(written) == [action["dest"] for action in taken]
 
 
-@pytest.mark.parametrize("words", AVAILABLE)
+@pytest.mark.parametrize("words", COMMANDS)
 def test_required_and_positional_are_those_of_the_parser(parsers: Parsers, words: str) -> None:
-    name = AVAILABLE[words]
+    name = COMMANDS[words]
     verb = LION.verbs[name]
     taken = taken_from(parsers, words)
     required = {action["dest"] for action in taken if action["required"]}
@@ -125,9 +125,9 @@ def test_required_and_positional_are_those_of_the_parser(parsers: Parsers, words
     assert verb["run"].get("json", []) == as_json
 
 
-@pytest.mark.parametrize("words", AVAILABLE)
+@pytest.mark.parametrize("words", COMMANDS)
 def test_flags_and_refused_parameters_are_those_of_the_parser(parsers: Parsers, words: str) -> None:
-    verb = LION.verbs[AVAILABLE[words]]
+    verb = LION.verbs[COMMANDS[words]]
     spelt = verb["run"].get("as", {})
     actions = {action["dest"]: action for action in parsers[words]}
     for name in verb.get("params", {}):
@@ -137,7 +137,7 @@ def test_flags_and_refused_parameters_are_those_of_the_parser(parsers: Parsers, 
 
 
 def test_exceptions_are_still_needed(parsers: Parsers) -> None:
-    actions = {f"{AVAILABLE[words]} {action['dest']}": action for words in AVAILABLE for action in parsers[words]}
+    actions = {f"{COMMANDS[words]} {action['dest']}": action for words in COMMANDS for action in parsers[words]}
     assert all(not actions[place]["required"] for place in REQUIRED_ALL_THE_SAME)
     assert LEFT_OUT.keys() <= actions.keys()
 
@@ -155,21 +155,15 @@ def sample(schema: dict[str, Any]) -> Any:
     return values[schema["type"]]
 
 
-@pytest.fixture(scope="module")
-def recorder(lion_mcp: Path, stub: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with start_ours(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("folder"), stub) as server:
-        yield server
-
-
 def test_command_lines_are_read_as_they_were_meant(
-    li: Path, recorder: McpProcess, tmp_path: Path, parsers: Parsers
+    li: Path, server: McpProcess, tmp_path: Path, parsers: Parsers
 ) -> None:
     calls = {
         words: {key: sample(LION.schema(schema)) for key, schema in LION.verbs[name].get("params", {}).items()}
-        for words, name in AVAILABLE.items()
+        for words, name in COMMANDS.items()
         if words != "handshake"  # the stub answers it itself
     }
-    recorded = [recorder.op(AVAILABLE[words], args)["result"]["data"]["argv"] for words, args in calls.items()]
+    recorded = [server.op(COMMANDS[words], args)["result"]["data"]["argv"] for words, args in calls.items()]
     assert all("--machine" in argv for argv in recorded)
     understood = ask_parsers(li, tmp_path, "parse", recorded)
     for (words, args), namespace in zip(calls.items(), understood, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ import pytest
 
 from .differences import check
 from .mcp_process import McpProcess
-from .profiles import BROKEN, FILES
-from .servers import start_ours, start_theirs
+from .outlines import outline
+from .profiles import BROKEN, FILES, PLUGIN
+from .servers import environment, start_ours, start_theirs
 
 NAMES = (
     *(
@@ -65,9 +66,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def home(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(li: Path, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder with profiles, and with a plugin that its user trusts."""
     folder = tmp_path_factory.mktemp("home")
-    write(FILES, project, folder)
+    write({**FILES, **PLUGIN}, project, folder)
+    subprocess.run(
+        [str(li), "plugin", "trust", "--yes", "tools"], env=environment(folder), capture_output=True, check=True
+    )
     (project / ".lionagi" / "agents" / "dangling.md").symlink_to("nowhere")
     (project / ".lionagi" / "agents" / "linked.md").symlink_to("reviewer.md")
     (project / ".lionagi" / "agents" / "folder.md").mkdir()
@@ -83,15 +88,22 @@ def servers(li: Path, lion_mcp: Path, project: Path, home: Path) -> Iterator[tup
 
 
 def answer(server: McpProcess, verb: str, args: dict[str, Any]) -> Any:
+    """The result, without profiles of plugins, which are compared for themselves; or the kind of the refusal."""
     entry = server.op(verb, args)
-    return entry["result"] if entry["ok"] else entry["error"]["kind"]
+    if not entry["ok"]:
+        return entry["error"]["kind"]
+    result = entry["result"]
+    if "profiles" in result:
+        assert result["count"] == len(result["profiles"])
+        result["profiles"] = [profile for profile in result["profiles"] if "/" not in profile["name"]]
+        result["count"] = len(result["profiles"])
+    return result
 
 
 def profiles_of(server: McpProcess, args: dict[str, Any]) -> dict[str, Any]:
     """A list with an entry for each profile: `{"cwd": ..., "roots": ..., "order": [...], "profile x": {...}}`."""
     told = answer(server, "profile.list", args)
     profiles = told.pop("profiles")
-    assert told.pop("count") == len(profiles)
     return {
         **told,
         "order": [profile["name"] for profile in profiles],
@@ -123,18 +135,27 @@ def test_lists_of_some_fields_agree(servers: tuple[McpProcess, McpProcess], fiel
 
 
 def test_other_lists_agree(servers: tuple[McpProcess, McpProcess], project: Path, home: Path) -> None:
-    folders = ["", ".", "..", "~", "../link", "/", str(project), str(home), "../missing", "../.git/HEAD", "a\0b"]
-    lists: list[dict[str, Any]] = [{"cwd": folder, "fields": PLACES} for folder in folders]
-    lists += [{"names": names, "fields": ["source"]} for names in ([], ["reviewer", "nobody"], ["..", "form-UPPER"])]
-    lists += [{"fields": [field]} for field in ("bogus", "resolved.", "Source")]
-    theirs, ours = (
-        {_short(args, project, home): answer(server, "profile.list", args) for args in lists} for server in servers
-    )
+    folders = {
+        "the server's": "",
+        "above": "..",
+        "home": "~",
+        "a link": "../link",
+        "the root": "/",
+        "the project": str(project),
+        "missing": "../missing",
+        "a file": "../.git/HEAD",
+        "with a NUL": "a\0b",
+    }
+    lists: dict[str, dict[str, Any]] = {
+        **{f"folder {name}": {"cwd": cwd, "fields": PLACES} for name, cwd in folders.items()},
+        "no names": {"names": [], "fields": ["source"]},
+        "some names": {"names": ["reviewer", "nobody", ".."], "fields": ["source"]},
+        "a field that is none": {"fields": ["bogus"]},
+        "a setting that is none": {"fields": ["resolved."]},
+        "a field in capitals": {"fields": ["Source"]},
+    }
+    theirs, ours = ({at: answer(server, "profile.list", args) for at, args in lists.items()} for server in servers)
     check("profile.list elsewhere", theirs, ours)
-
-
-def _short(args: dict[str, Any], project: Path, home: Path) -> str:
-    return json.dumps(args).replace(str(project), "<project>").replace(str(home), "<home>")
 
 
 def test_single_profiles_agree(servers: tuple[McpProcess, McpProcess], project: Path) -> None:
@@ -155,45 +176,54 @@ def test_a_missing_folder_is_refused_alike(servers: tuple[McpProcess, McpProcess
     assert theirs == ours == "invalid_input"
 
 
-@pytest.mark.parametrize("place", BROKEN)
-def test_a_bad_profile_hides_no_other(
-    servers: tuple[McpProcess, McpProcess], project: Path, home: Path, place: str
+def test_profiles_of_plugins(servers: tuple[McpProcess, McpProcess]) -> None:
+    theirs, ours = (plugin_profiles(server) for server in servers)
+    check("plugin profiles", theirs, ours)
+
+
+def plugin_profiles(server: McpProcess) -> dict[str, str]:
+    profiles = server.op("profile.list", {"fields": []})["result"]["profiles"]
+    shown = {name: answer(server, "profile.show", {"name": name}) for name in ("tools/painter", "painter")}
+    return {
+        "listed": " ".join(profile["name"] for profile in profiles if "/" in profile["name"]),
+        **{name: told if isinstance(told, str) else "shown" for name, told in shown.items()},
+    }
+
+
+def listed(server: McpProcess, *names: str) -> str:
+    """`a, b, c: problem` for profiles of which the last has one, or the kind of the refusal."""
+    told = answer(server, "profile.list", {"names": list(names)})
+    if isinstance(told, str):
+        return told
+    return ", ".join(profile["name"] + (": problem" if "problem" in profile else "") for profile in told["profiles"])
+
+
+def test_bad_profiles_hide_no_others(servers: tuple[McpProcess, McpProcess], project: Path, home: Path) -> None:
+    theirs: dict[str, str] = {}
+    ours: dict[str, str] = {}
+    for name, files in BROKEN.items():
+        write(files, project, home)
+        for told, server in ((theirs, servers[0]), (ours, servers[1])):
+            told[f"list with {name}"] = listed(server, "reviewer", name)
+            shown = answer(server, "profile.show", {"name": name})
+            told[f"show {name}"] = shown if isinstance(shown, str) else "shown"
+        for place in files:
+            (home if place.startswith("home/") else project).joinpath(place.partition("/")[2]).unlink()
+    check("bad profiles", theirs, ours)
+
+
+def test_an_ambiguous_profile_tells_its_files(
+    servers: tuple[McpProcess, McpProcess], project: Path, home: Path
 ) -> None:
-    path = project / place.removeprefix("project/")
-    write({place: BROKEN[place]}, project, home)
-    try:
-        theirs, ours = (answer(server, "profile.list", {"names": ["reviewer", path.stem]}) for server in servers)
-        shown = ours["profiles"]
-        alone = answer(servers[1], "profile.show", {"name": path.stem})
-    finally:
-        path.unlink()
-    assert theirs == "invalid_input"  # should this change, so may the reason for ours
-    assert alone == "invalid_input"
-    assert "reviewer" in [profile["name"] for profile in shown]
-    assert [profile["name"] for profile in shown if "problem" in profile] == (
-        [path.stem] if " " not in path.stem else []
-    )
+    write(BROKEN["tri-b_c"], project, home)
+    told = answer(servers[1], "profile.list", {"names": ["tri-b_c"], "fields": ["ambiguous", "source", "resolved"]})
+    (profile,) = told["profiles"]
+    assert [Path(place["path"]).name for place in profile["ambiguous"]] == ["tri_b_c.md", "tri-b-c.md"]
+    assert profile["source"] is profile["resolved"] is None
+    assert profile["problem"]
 
 
-def test_an_ambiguous_name_hides_no_other(servers: tuple[McpProcess, McpProcess], project: Path, home: Path) -> None:
-    places = [f"project/.lionagi/agents/{name}.md" for name in ("tri-b-c", "tri_b_c")] + [
-        "home/.lionagi/agents/tri-b_c.md"
-    ]
-    write(dict.fromkeys(places, "x"), project, home)
-    try:
-        theirs, ours = (answer(server, "profile.list", {"names": ["reviewer", "tri-b_c"]}) for server in servers)
-        alone = [answer(server, "profile.show", {"name": "tri-b_c"}) for server in servers]
-        where = answer(servers[1], "profile.list", {"names": ["tri-b_c"], "fields": ["ambiguous"]})["profiles"][0]
-    finally:
-        for place in places:
-            (home if place.startswith("home") else project).joinpath(place.partition("/")[2]).unlink()
-    assert theirs == "invalid_input"
-    assert alone == ["invalid_input", "invalid_input"]
-    assert [profile["name"] for profile in ours["profiles"]] == ["reviewer", "tri-b_c"]
-    assert ours["profiles"][1]["source"] is None
-    assert len(where["ambiguous"]) == 2
-
-
-def test_a_user_without_a_home_folder_is_no_folder(servers: tuple[McpProcess, McpProcess]) -> None:
-    assert answer(servers[1], "profile.list", {"cwd": "~nobody-of-this-name"}) == "invalid_input"
-    assert servers[0].call({"ops": [{"op": "profile.list", "args": {"cwd": "~nobody-of-this-name"}}]}).failed
+def test_a_folder_of_nobody_is_refused_alone(servers: tuple[McpProcess, McpProcess]) -> None:
+    request = {"ops": [{"op": "profile.list", "args": {"cwd": "~nobody-of-this-name"}}]}
+    theirs, ours = ({"cwd of nobody": outline(server.call(request))} for server in servers)
+    check("bad profiles: cwd", theirs, ours)

@@ -20,13 +20,13 @@ Result = TypeVar("Result")
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work` in a loop of its own and see that it leaves no task and no file open; a hang fails after two minutes."""
+    """Run `work` in a loop of its own and see that it leaves no task and no file open; a hang fails after a minute."""
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise AssertionError("the test hangs")
 
     previous = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(120)
+    signal.alarm(60)
     try:
         return asyncio.run(_clean(work))
     finally:

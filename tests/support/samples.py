@@ -161,10 +161,14 @@ from ._support.server_mcp import build_server
 
 
 def create_server(*, surface=None):
+    registry = load(Path(__file__).with_name("registry.json"))
+    return build_server(registry, {"local": PythonBackend(Bindings("sample_mcp.verbs"), load_local)}, surface)
+
+
+def load_local():
     from .handlers import Handlers
 
-    registry = load(Path(__file__).with_name("registry.json"))
-    return build_server(registry, {"local": PythonBackend(Bindings("sample_mcp.verbs"), Handlers)}, surface)
+    return Handlers()
 """,
     "handlers.py": '''
 import asyncio

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
+
 from verbc.support.argv import extras, flag, json_flag, positionals, switch
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
+
 from verbc.support.argv import flag, positionals
 from verbc.support.backend import Plan
 from verbc.support.backend_cli import CliBackend

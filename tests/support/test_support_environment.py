@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from verbc.support.environment import MissingVariableError, child_environment, expand
 
 ENVIRON = {"HOME": "/h", "EMPTY": "", "LC_ALL": "C", "LC_TIME": "de", "TOKEN": "t", "TRICK": "${TOKEN}"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from verbc.support.feedback import MOST_PROBLEMS, PROBLEM_CHARACTERS
 from verbc.support.validation import Validator
 
@@ -169,18 +170,21 @@ def test_what_a_validator_throws_is_a_problem() -> None:
     ]
 
 
-def test_a_schema_that_is_none_cannot_be_compiled() -> None:
-    for schema in ({"type": "strin"}, {"$ref": "https://example.invalid/schema"}):
-        with pytest.raises(ValueError, match=""):
-            Validator(schema, subject="it").compile()
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [({"type": "strin"}, "not valid"), ({"$ref": "https://example.invalid/schema"}, "Retrieval is disabled")],
+)
+def test_a_schema_that_is_none_cannot_be_compiled(schema: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Validator(schema, subject="it").compile()
 
 
-SECRET = "s3cr3t-value"
+VALUE = "s3cr3t-value"
 
 
 @given(
     st.recursive(
-        st.sampled_from([SECRET, SECRET + "2", 0.12345]),
+        st.sampled_from([VALUE, VALUE + "2", 0.12345]),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcxyz"), inner, max_size=3),
     )
 )

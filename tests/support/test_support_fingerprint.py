@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+
 from verbc.support.fingerprint import canonical_json, digest, fingerprint
 
 

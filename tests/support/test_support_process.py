@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from verbc.support.process import (
     ArgumentsTooLongError,
     DeadlineError,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from verbc.support.registry import Registry, from_data, load
 
 

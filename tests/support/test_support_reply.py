@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+
 from verbc.support.foreign_text import DETAIL_CHARACTERS, TEXT_CHARACTERS, short_text, short_value
 from verbc.support.pointer import MISSING, look_up
 from verbc.support.process import Finished

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from ..parse import Parsed
 from ..problems import Problem, SpecError
 from .built import everything_is_built
-from .contents import examples_fit, kinds_are_known, schemas_are_sound, types_hold_something
+from .contents import examples_fit, exit_codes_can_happen, kinds_are_known, schemas_are_sound, types_come_to_an_end
 from .naming import (
     attributes_are_distinct,
     backends_have_names_of_their_own,
@@ -13,6 +13,7 @@ from .naming import (
     functions_are_distinct,
     handlers_are_modules,
     package_shadows_nothing,
+    protocols_are_distinct,
     types_have_names_of_their_own,
 )
 from .parameters import (
@@ -29,8 +30,10 @@ from .verbs import (
     commands_stay_outside_the_fence,
     everything_is_used,
     limits_have_an_effect,
+    something_is_served,
     synonyms_lead_somewhere,
     targets_fit_their_backend,
+    uses_name_parts_once,
     verbs_are_whole,
     verbs_have_one_backend,
 )
@@ -40,6 +43,7 @@ Rule = Callable[[Parsed], Iterable[Problem]]
 RULES: tuple[Rule, ...] = (
     everything_is_built,
     backends_have_names_of_their_own,
+    protocols_are_distinct,
     package_shadows_nothing,
     functions_are_distinct,
     classes_are_distinct,
@@ -47,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     attributes_are_distinct,
     verbs_are_whole,
     verbs_have_one_backend,
+    uses_name_parts_once,
     everything_is_used,
     targets_fit_their_backend,
     commands_are_words,
@@ -55,10 +60,12 @@ RULES: tuple[Rule, ...] = (
     refused_parameters_are_no_parameters,
     run_options_name_parameters,
     parameters_have_one_place,
-    types_hold_something,
+    types_come_to_an_end,
     schemas_are_sound,
     kinds_are_known,
+    exit_codes_can_happen,
     synonyms_lead_somewhere,
+    something_is_served,
     limits_have_an_effect,
     handlers_are_modules,
 )

@@ -1,26 +1,70 @@
 """Rules of schemas, kinds and examples."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..backends import CliBackend
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
 from ..schema_rules import faults, validator_of
-from ..schemas import Types
-from ..spec import Example, Verb
+from ..schemas import Node, Types, type_names, used_names
+from ..spec import Example, Schema, Verb
 from ..support.refusal import BUILT_IN_KINDS
-from .lookups import located_nodes, types_of
+from .lookups import cli_verbs, located_nodes, types_of
+
+LAST_EXIT_CODE = 255
 
 
-def types_hold_something(parsed: Parsed) -> Iterator[Problem]:
-    for name in parsed.spec.types:
-        seen, node = {name}, parsed.spec.types[name]
-        while (target := node if isinstance(node, str) else node.type) in parsed.spec.types:
-            if target in seen:
-                yield Problem(parsed.key_at("types", name), f"the type {quoted(name)} is only a name for itself")
-                break
-            seen.add(str(target))
-            node = parsed.spec.types[str(target)]
+def types_come_to_an_end(parsed: Parsed) -> Iterator[Problem]:
+    named = parsed.spec.types
+    finite: set[str] = set()
+    while found := {name for name in named if name not in finite and _ends(named[name], finite, named)}:
+        finite |= found
+    for name in named:
+        if name not in finite:
+            is_name = name in _reached(name, _other_names, named)
+            way = "is only a name for itself" if is_name else "holds itself without end; leave a way out"
+            if is_name or name in _reached(name, used_names, named):
+                yield Problem(parsed.key_at("types", name), f"the type {quoted(name)} {way}")
+
+
+def _ends(node: Node, finite: set[str], named: Mapping[str, Node]) -> bool:
+    """Whether a value of the node can be written down, given the types of which one can."""
+    if isinstance(node, str):
+        return node not in named or node in finite
+    branches = node.anyOf or node.oneOf or ()
+    if branches and not any(_ends(branch, finite, named) for branch in branches):
+        return False
+    names = type_names(node)
+    return not names or any(_ends_as(name, node, finite, named) for name in names)
+
+
+def _ends_as(name: str, node: Schema, finite: set[str], named: Mapping[str, Node]) -> bool:
+    if name == "array":
+        return not node.minItems or node.items is None or _ends(node.items, finite, named)
+    if name == "object":
+        properties = node.properties or {}
+        return all(_ends(properties[inner], finite, named) for inner in node.required if inner in properties)
+    return _ends(name, finite, named)
+
+
+def _other_names(node: Node) -> Iterator[str]:
+    """What a node is another name for, itself or in one of its branches."""
+    if isinstance(node, str):
+        yield node
+        return
+    yield from type_names(node)
+    for branch in node.anyOf or node.oneOf or ():
+        yield from _other_names(branch)
+
+
+def _reached(name: str, names: Callable[[Node], Iterable[str]], named: Mapping[str, Node]) -> set[str]:
+    pending, reached = [named[name]], set[str]()
+    while pending:
+        for other in names(pending.pop()):
+            if other in named and other not in reached:
+                reached.add(other)
+                pending.append(named[other])
+    return reached
 
 
 def schemas_are_sound(parsed: Parsed) -> Iterator[Problem]:
@@ -51,6 +95,21 @@ def _named_kinds(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, example in enumerate(verb.examples):
             if example.refusal:
                 yield ("verbs", name, "examples", index, "refusal"), example.refusal
+
+
+def exit_codes_can_happen(parsed: Parsed) -> Iterator[Problem]:
+    for name, backend in parsed.spec.backends.items():
+        if isinstance(backend, CliBackend):
+            yield from _impossible_codes(parsed, backend.refusals, ("backends", name, "refusals"))
+    for name, _, run, _, _ in cli_verbs(parsed):
+        yield from _impossible_codes(parsed, run.refusals, ("verbs", name, "run", "refusals"))
+
+
+def _impossible_codes(parsed: Parsed, codes: Iterable[str], path: tuple[str, ...]) -> Iterator[Problem]:
+    for code in codes:
+        if int(code) > LAST_EXIT_CODE:
+            sentence = f"{quoted(code)} has no effect on a cli backend, whose exit codes end at {LAST_EXIT_CODE}"
+            yield Problem(parsed.key_at(*path, code), sentence)
 
 
 def examples_fit(parsed: Parsed) -> Iterator[Problem]:

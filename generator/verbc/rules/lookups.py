@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from ..backends import CliBackend
 from ..parse import Parsed
-from ..schemas import Node, Types, children
+from ..schemas import Node, Types, children, used_names
 from ..spec import Run, Schema, Verb
 
 
@@ -17,7 +17,8 @@ def run_of(parsed: Parsed, verb: Verb) -> tuple[str, str] | None:
     """Backend name and target of a verb, if it has exactly one that exists."""
     targets = verb.run.targets if verb.run else {}
     name = next(iter(targets), "")
-    return (name, targets[name]) if len(targets) == 1 and name in parsed.spec.backends else None
+    alone = len(targets) == 1 and name in parsed.spec.backends and isinstance(targets[name], str)
+    return (name, str(targets[name])) if alone else None
 
 
 def cli_verbs(parsed: Parsed) -> Iterator[tuple[str, Verb, Run, CliBackend, str]]:
@@ -39,8 +40,16 @@ def located_nodes(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]
             yield ("verbs", name, "result"), verb.result
 
 
-def nodes(parsed: Parsed) -> Iterator[Node]:
-    yield from (node for _, node in located_nodes(parsed))
+def used_types(parsed: Parsed) -> set[str]:
+    """The named types that a verb uses, also by way of others."""
+    pending = [node for path, node in located_nodes(parsed) if path[0] == "verbs"]
+    used: set[str] = set()
+    while pending:
+        for name in used_names(pending.pop()):
+            if name in parsed.spec.types and name not in used:
+                used.add(name)
+                pending.append(parsed.spec.types[name])
+    return used
 
 
 def property_lists(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Iterable[str]]]:

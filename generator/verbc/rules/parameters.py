@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from .. import conventions
 from ..backends import CliBackend, PythonBackend
+from ..names import field_name
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
 from .lookups import cli_verbs, run_of, types_of
@@ -41,6 +42,8 @@ def varying_parameters_are_texts(parsed: Parsed) -> Iterator[Problem]:
                 yield Problem(mark, f"there is no parameter {quoted(parameter)}{nearest(parameter, verb.params)}")
             elif types.admitted(verb.params[parameter]) != {"string"}:
                 yield Problem(mark, f"{quoted(parameter)} must be a string to bring other parameters")
+            elif field_name(parameter) != parameter:
+                yield Problem(mark, f"{quoted(parameter)} must be a Python name, for its method of the handlers")
             if not isinstance(parsed.spec.backends.get(backend), PythonBackend):
                 at = parsed.at("verbs", name, "varies_with", parameter)
                 yield Problem(at, f"{quoted(backend)} is no python backend")
@@ -72,19 +75,23 @@ def run_options_name_parameters(parsed: Parsed) -> Iterator[Problem]:
 
 def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
     for name, _, run, _, _ in cli_verbs(parsed):
-        ways = {"as": set(run.as_), "positional": set(run.positional), "json": set(run.json_), "held": set(run.held)}
-        for one, other in (
-            ("positional", "as"),
-            ("positional", "json"),
-            ("positional", "held"),
-            ("held", "as"),
-            ("held", "json"),
+        place: dict[str, str] = {}
+        for option, names in (
+            ("positional", run.positional),
+            ("json", run.json_),
+            ("as", list(run.as_)),
+            ("held", run.held),
         ):
-            for parameter in sorted(ways[one] & ways[other]):
-                mark = parsed.key_at("verbs", name, "run", other)
-                yield Problem(
-                    mark, f"{quoted(parameter)} stands under {quoted(one)} already, so {quoted(other)} has no effect"
-                )
+            for index, parameter in enumerate(names):
+                mark = parsed.key_at("verbs", name, "run", option, parameter if option == "as" else index)
+                other = place.setdefault(parameter, option)
+                if other == option and parameter in names[:index]:
+                    yield Problem(mark, f"{quoted(parameter)} stands in the list already")
+                elif other != option and (other, option) != ("json", "as"):
+                    yield Problem(
+                        mark,
+                        f"{quoted(parameter)} stands under {quoted(other)} already, so {quoted(option)} has no effect",
+                    )
         if run.held:
             yield Problem(
                 parsed.key_at("verbs", name, "run", "held"),

@@ -6,9 +6,8 @@ from ..backends import PythonBackend
 from ..names import function_name
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
-from ..schemas import used_names
 from ..spec import RUN_OPTIONS
-from .lookups import cli_verbs, nodes, run_of
+from .lookups import cli_verbs, run_of, used_types
 
 
 def verbs_are_whole(parsed: Parsed) -> Iterator[Problem]:
@@ -21,22 +20,28 @@ def verbs_are_whole(parsed: Parsed) -> Iterator[Problem]:
 def verbs_have_one_backend(parsed: Parsed) -> Iterator[Problem]:
     backends = parsed.spec.backends
     for name, verb in parsed.spec.verbs.items():
-        targets = list(verb.run.targets) if verb.run else [""]
-        if not targets:
-            yield Problem(
-                parsed.key_at("verbs", name, "run"), f"`run` names no backend; write {listed(backends)} with its target"
-            )
-        if len(targets) > 1:
-            yield Problem(
-                parsed.key_at("verbs", name, "run", targets[1]),
-                f"`run` names more than one backend: {listed(targets, 'and')}",
-            )
-        elif targets and targets[0] and targets[0] not in backends:
-            known = [*backends, *RUN_OPTIONS]
-            yield Problem(
-                parsed.key_at("verbs", name, "run", targets[0]),
-                f"there is no backend or option {quoted(targets[0])}{nearest(targets[0], known)}",
-            )
+        if verb.run is None:
+            continue
+        named = [target for target in verb.run.targets if target in backends]
+        others = [target for target in verb.run.targets if target not in backends]
+        for other in others:
+            sentence = f"there is no backend or option {quoted(other)}{nearest(other, [*backends, *RUN_OPTIONS])}"
+            yield Problem(parsed.key_at("verbs", name, "run", other), sentence)
+        if len(named) > 1:
+            sentence = f"`run` names more than one backend: {listed(named, 'and')}"
+            yield Problem(parsed.key_at("verbs", name, "run", named[1]), sentence)
+        elif named and not isinstance(verb.run.targets[named[0]], str):
+            yield Problem(parsed.at("verbs", name, "run", named[0]), f"{quoted(named[0])} must be text")
+        elif not named and not others:
+            sentence = f"`run` names no backend; write {listed(backends)} with its target"
+            yield Problem(parsed.key_at("verbs", name, "run"), sentence)
+
+
+def uses_name_parts_once(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        for index, part in enumerate(verb.use):
+            if part in verb.use[:index]:
+                yield Problem(parsed.at("verbs", name, "use", index), f"{quoted(part)} stands in the list already")
 
 
 def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
@@ -44,11 +49,10 @@ def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
     backends = {name for verb in spec.verbs.values() if verb.run for name in verb.run.targets}
     backends |= {name for verb in spec.verbs.values() for name in verb.varies_with.values()}
     parts = {name for verb in spec.verbs.values() for name in verb.use}
-    used = {name for node in nodes(parsed) for name in used_names(node)}
     for section, names, wanted in (
         ("backends", spec.backends, backends),
         ("shared", spec.shared, parts),
-        ("types", spec.types, used),
+        ("types", spec.types, used_types(parsed)),
     ):
         for name in names:
             if name not in wanted:
@@ -91,7 +95,7 @@ def commands_are_words(parsed: Parsed) -> Iterator[Problem]:
 
 def commands_stay_outside_the_fence(parsed: Parsed) -> Iterator[Problem]:
     for name, _, run, backend, target in cli_verbs(parsed):
-        words = target.split()
+        words = [*target.split(), *(word for word in backend.args if not word.startswith("-"))]
         for fenced in backend.fenced:
             path = fenced.split()
             inside = words[: len(path)] == path
@@ -128,3 +132,9 @@ def limits_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
             yield Problem(
                 parsed.key_at("verbs", name, "limits", "output"), '"output" has no effect on a python backend'
             )
+
+
+def something_is_served(parsed: Parsed) -> Iterator[Problem]:
+    serve = parsed.spec.serve
+    if serve is not None and not serve.model_fields_set:
+        yield Problem(parsed.key_at("serve"), '"serve" offers nothing; write `stdio: {}` in it, or take it out')

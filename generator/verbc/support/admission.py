@@ -52,7 +52,8 @@ class Admission:
         self._backends = backends
         self._contracts = Contracts(registry, backends)
         self._started_at = datetime.now(UTC)
-        self._slots: dict[str, asyncio.Semaphore] = {}
+        limits = [verb.limits for verb in registry.verbs]
+        self._slots = {limit.pool: asyncio.Semaphore(limit.concurrency) for limit in limits}
         self._results: dict[str, Validator] = {}
 
     async def admit(self, request: Request) -> Outcome:
@@ -131,7 +132,7 @@ class Admission:
 
     async def _run(self, plan: Plan) -> Any:
         call = plan.call
-        slots = self._slots.setdefault(call.verb.limits.pool, asyncio.Semaphore(call.verb.limits.concurrency))
+        slots = self._slots[call.verb.limits.pool]
         await _slot(slots, call)
         try:
             return await self._within(call, self._backends[call.verb.run.backend].run(plan))

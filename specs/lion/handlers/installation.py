@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def li_command() -> str:
+    """What the spec's backend starts."""
     return os.environ.get("LIONAGI_MCP_LI_BIN") or "li"
 
 

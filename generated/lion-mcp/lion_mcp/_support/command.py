@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 from .registry import Registry, load
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     registry = load(_PACKAGE / "registry.json")
     options = _parser(registry).parse_args(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know every character
     if options.version:
         print("\n".join(_version(registry)))  # noqa: T201
     elif options.command == "verbs":
@@ -102,7 +105,6 @@ def _serve(registry: Registry, surface: str | None) -> None:
 def _leave() -> None:
     """End the process at once if threads are left: a handler's thread cannot be cancelled, and the client is gone."""
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
-        sys.stderr.flush()
         os._exit(0)
 
 

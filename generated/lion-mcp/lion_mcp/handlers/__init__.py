@@ -16,6 +16,9 @@ CONTRACT_VERSION = 1  # of the machine contract; the spec expects the same of ev
 
 
 class Handlers(LocalHandlers):
+    def __init__(self) -> None:
+        self._found: tuple[str | None] | None = None  # the version of lionagi, once it was looked for
+
     async def profile_list(self, params: ProfileListParams, call: Call) -> dict[str, object]:
         fields = checked_fields(params.fields)
         return await asyncio.to_thread(list_profiles, params.cwd, params.names, fields)
@@ -24,6 +27,8 @@ class Handlers(LocalHandlers):
         return await asyncio.to_thread(show_profile, params.name, params.cwd)
 
     async def server_info(self, call: Call) -> ServerInfoResult:
+        if self._found is None:
+            self._found = (await asyncio.to_thread(version_beside, li_command()),)
         registry = call.registry
         available = sorted(verb.name for verb in registry.available)
         return ServerInfoResult.model_validate(
@@ -33,7 +38,7 @@ class Handlers(LocalHandlers):
                     "version": registry.server.version,
                     "registry": registry.digest,
                 },
-                "lionagi_version": await asyncio.to_thread(version_beside, li_command()),
+                "lionagi_version": self._found[0],
                 "contract_version": CONTRACT_VERSION,
                 "started_at": call.started_at.isoformat(),
                 "uptime_seconds": round((datetime.now(UTC) - call.started_at).total_seconds(), 3),

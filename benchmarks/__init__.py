@@ -1,0 +1,1 @@
+"""What the compiler and its servers cost, measured beside their peers in the same run."""

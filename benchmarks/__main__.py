@@ -1,0 +1,8 @@
+"""Runs all benchmarks."""
+
+import sys
+
+from . import calls, generate, start
+from .command import main
+
+sys.exit(main({module.measure: module.ROUNDS for module in (generate, start, calls)}))

@@ -1,0 +1,44 @@
+"""How long a client waits at the start: from starting a server's process to its first list of tools."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from .command import main
+from .contestants import BARE, OURS, THEIRS, Contestant, contestants, prepare
+from .report import MILLISECONDS, TIMES, Target, difference, quotient, table, title
+
+ROUNDS: Final = 9
+TARGETS: Final = (
+    Target(f"{THEIRS} / {OURS}", (THEIRS, OURS), quotient, TIMES, least=2.3),
+    Target(f"{OURS} - {BARE}", (OURS, BARE), difference, MILLISECONDS, most=0.080),
+)
+
+
+def measure(folder: Path, rounds: int) -> None:
+    """Start each server in turn, a round unmeasured first."""
+    prepare()
+    servers = contestants(folder)
+    samples: dict[str, list[float]] = {server.name: [] for server in servers}
+    for number in range(rounds + 1):
+        for server in servers:
+            seconds = _first_list(server)
+            if number:
+                samples[server.name].append(seconds)
+    title("start: from the start of the process to the first reply to tools/list, over stdio")
+    table(samples, MILLISECONDS)
+    for target in TARGETS:
+        target.judge(samples)
+
+
+def _first_list(server: Contestant) -> float:
+    began = time.perf_counter()
+    with server.start() as client:
+        client.greet()
+        client.ask("tools/list", {})
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main({measure: ROUNDS}))

@@ -1,0 +1,95 @@
+"""Makes what the tests look at, each once for all workers: packages, wheels, and environments that they are installed in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from verbc.pipeline import compile_spec
+from verbc.tree import write
+
+from .peers import ROOT, output
+
+EVERYTHING = Path(__file__).with_name("everything")
+SPECS = {"hello": ROOT / "specs" / "hello.yaml", "lion": ROOT / "specs" / "lion", "everything": EVERYTHING}
+PACKAGES = tuple(SPECS)
+TOOLS = Path(sys.executable).parent  # the environment of the tests: mypy, ruff, build
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills, by whichever worker comes first; the others wait for it."""
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = base / name, base / f"{name}.made"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+def distribution(name: str) -> str:
+    """Folder, distribution and command of a package."""
+    return f"{name}-mcp"
+
+
+def module(name: str) -> str:
+    """Its import name."""
+    return f"{name}_mcp"
+
+
+def compile_packages(folder: Path) -> None:
+    """Compile every spec into `folder`, as `verbc generate` does."""
+    specs = {**SPECS, "everything": folder / "specs" / "everything"}
+    shutil.copytree(EVERYTHING, specs["everything"])
+    (specs["everything"] / "handlers.txt").rename(specs["everything"] / "handlers.py")
+    for name, spec in specs.items():
+        package, files = compile_spec(spec, f"specs/{name}")
+        assert package == distribution(name)
+        write(files, folder / package)
+
+
+def empty_environment(folder: Path, *, seeing: Path | None = None) -> Path:
+    """A new environment with nothing in it, or with what another one has; returns its interpreter."""
+    output([sys.executable, "-m", "venv", "--without-pip", folder])
+    if seeing is not None:
+        (site_packages(folder) / "seen.pth").write_text(f"{site_packages(seeing)}\n", encoding="utf-8")
+    return folder / "bin" / "python"
+
+
+def site_packages(environment: Path) -> Path:
+    (found,) = environment.glob("lib/python*/site-packages")
+    return found
+
+
+def install(environment: Path, *what: str | Path) -> None:
+    """Install as anybody would, with the pip of the tests' environment."""
+    output([sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install", "--quiet", *what])
+
+
+def installed(environment: Path) -> set[str]:
+    """The distributions of an environment, by their normal names."""
+    listed = output([sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "freeze", "--all"])
+    return {re.split(r"==| @ ", line)[0].lower().replace("_", "-") for line in listed.splitlines()}
+
+
+def wheel(folder: Path, name: str) -> Path:
+    """The one wheel of a package in a folder."""
+    (found,) = folder.glob(f"{name.replace('-', '_')}-*.whl")
+    return found
+
+
+def build_wheel(builder: Path, source: Path, target: Path) -> None:
+    """Build with what the environment `builder` has; nothing is downloaded."""
+    python = builder / "bin" / "python"
+    output([python, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source])

@@ -1,0 +1,83 @@
+"""Random schemas: what a schema accepts its typed view accepts and gives back, and the code of the view is clean."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from verbc.support.validation import bounded_result
+from verbc.testing.values import accepted
+
+from .compiled import Server, files_of, same, served
+from .schemas_at_random import TYPES, verbs
+
+QUIETLY = settings(
+    max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+HANDLERS = '"""Nothing is called here."""\n\n\nclass Handlers:\n    pass\n'
+
+
+def whole(name: str, partial: dict[str, Any]) -> dict[str, Any]:
+    return {"summary": f"The verb {name}.", "run": {"local": name}, **partial}
+
+
+def result_type(server: Server, verb: str) -> TypeAdapter[Any]:
+    """The type that the protocol of the handlers has for a verb's result."""
+    interface, models = (import_module(f"{server.package}.{name}") for name in ("interface", "models"))
+    names = {**vars(interface), **{name: getattr(models, name) for name in models.__all__}}
+    return TypeAdapter(get_type_hints(getattr(interface.LocalHandlers, verb), names)["return"])
+
+
+def params_are_given_back(server: Server, verb: str, data: st.DataObject) -> None:
+    known = server.registry.verb(verb)
+    assert known is not None
+    if not known.params["properties"]:
+        return
+    arguments = bounded_result(data.draw(accepted(known.params), label=f"arguments of {verb}"))
+    view = server.view(verb, arguments)
+    assert same(view, arguments), (view, arguments)
+
+
+def results_are_given_back(server: Server, verb: str, data: st.DataObject) -> None:
+    known = server.registry.verb(verb)
+    assert known is not None
+    assert known.result is not None
+    result = bounded_result(data.draw(accepted(known.result), label=f"result of {verb}"))
+    adapter = result_type(server, verb)
+    view = adapter.dump_python(adapter.validate_python(result, strict=True), by_alias=True, exclude_unset=True)
+    assert same(view, result), (view, result)
+
+
+def test_views_take_and_give_back_what_schemas_accept(tmp_path: Path) -> None:
+    (tmp_path / "handlers.py").write_text(HANDLERS, encoding="utf-8")
+    numbers = itertools.count()
+
+    @QUIETLY
+    @given(TYPES, verbs(), st.data())
+    def given_back(types: dict[str, Any], partial: dict[str, dict[str, Any]], data: st.DataObject) -> None:
+        name = f"p{next(numbers)}"
+        whole_verbs = {verb: whole(verb, part) for verb, part in partial.items()}
+        files = files_of(name, whole_verbs, tmp_path, types=types)
+        with served(name, files, tmp_path / "generated" / name) as server:
+            for verb in whole_verbs:
+                params_are_given_back(server, verb, data)
+                results_are_given_back(server, verb, data)
+
+    given_back()
+    for command in (["format", "--diff"], ["check"]):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("ruff"), *command, "--no-cache", "."],
+            cwd=tmp_path / "generated",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from .client import AnswerError, Client
-from .command import main
+from .command import main, turns
 from .contestants import BARE, OURS, contestants, prepare
 from .report import MICROSECONDS, TIMES, Target, quotient, table, title
 
-ROUNDS: Final = 12
+ROUNDS: Final = 10
 REJECTED: Final = "a rejected op"
 CALLS: Final[Mapping[str, dict[str, Any]]] = {
     "help": {"help": True},
@@ -37,7 +37,7 @@ def measure(folder: Path, rounds: int) -> None:
         for client in clients.values():
             client.greet()
             _see_that_it_does_the_same(client)
-        for _ in range(rounds):
+        for _ in turns(rounds):
             for call, arguments in CALLS.items():
                 for name, client in clients.items():
                     samples[call][name] += _turn(client, arguments)

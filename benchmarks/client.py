@@ -24,7 +24,7 @@ class AnswerError(Exception):
 
 
 class Client:
-    """A server as a child process, ended with the `with` block."""
+    """A server as a child process, ended with the `with` block; then `processor` has the seconds of its processor time."""
 
     def __init__(self, argv: Sequence[str | Path], environment: Mapping[str, str], folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -41,6 +41,7 @@ class Client:
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._rest = b""
         self._id = 0
+        self.processor = 0.0
         self._name = " ".join(map(str, argv))
         self._watchdog = threading.Timer(_PATIENCE_SECONDS, self._process.kill)
         self._watchdog.start()
@@ -51,8 +52,11 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._process:  # closes the pipes, and waits
+        with self._process:
             self._process.kill()
+            _, status, usage = os.wait4(self._process.pid, 0)
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+            self.processor = usage.ru_utime + usage.ru_stime
         self._watchdog.cancel()
 
     def greet(self) -> None:

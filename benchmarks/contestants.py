@@ -39,4 +39,5 @@ def contestants(folder: Path, answers: Path | None = None) -> tuple[Contestant, 
 def prepare() -> None:
     """Raises MissingError if a server is not there."""
     require((OWN / "bin" / "python", LION_PEER / "bin" / "li", LION_MCP / "lion_mcp"))
-    compile_bytecode((OWN, LION_PEER, LION_MCP, ROOT / "benchmarks"))
+    for folder in (OWN, LION_PEER, LION_MCP, ROOT / "benchmarks"):
+        compile_bytecode(folder)

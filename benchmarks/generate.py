@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from .catalog import VERBS, write_definitions, write_spec
-from .command import main
+from .command import main, turns
 from .places import MODELS_PEER, OWN, ROOT, compile_bytecode, environment, require
 from .processes import Cost, run
 from .report import MEBIBYTES, SECONDS, TIMES, Target, itself, quotient, table, title
@@ -38,7 +38,8 @@ def measure(folder: Path, rounds: int) -> None:
     """Compile into an empty folder, check what came out, and let the peer work, in turns; a fresh process each time."""
     verbc, peer = OWN / "bin" / "verbc", MODELS_PEER / "bin" / "datamodel-codegen"
     require((verbc, peer))
-    compile_bytecode((OWN, MODELS_PEER, ROOT / "generator"))
+    for place in (OWN, MODELS_PEER, ROOT / "generator"):
+        compile_bytecode(place)
     (folder / "specs").mkdir()
     write_spec(folder / "specs" / "catalog.yaml")
     write_definitions(folder / "catalog.json")
@@ -49,7 +50,7 @@ def measure(folder: Path, rounds: int) -> None:
         THEIRS: (peer, "--input=catalog.json", "--output=models.py", *_SETTINGS),
     }
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
-    for _ in range(rounds):
+    for _ in turns(rounds):
         shutil.rmtree(folder / "generated", ignore_errors=True)
         for name, command in commands.items():
             if name in (OURS, CHECK_ANEW):

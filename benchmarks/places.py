@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -39,13 +40,13 @@ def require(programs: Iterable[Path]) -> None:
             raise MissingError(f"{program.relative_to(ROOT)} is missing; run `make benchmarks` once")
 
 
-def compile_bytecode(folders: Iterable[Path]) -> None:
-    """Compile whatever is not compiled yet, so that no contestant does it while it is measured."""
-    for folder in folders:
-        python = folder / "bin" / "python"
-        # Some packages carry sources for other versions of Python, which do not compile: that is no fault.
-        subprocess.run(
-            [python if python.exists() else sys.executable, "-m", "compileall", "-qq", folder],
-            env={"PATH": os.defpath},
-            check=False,
-        )
+@cache
+def compile_bytecode(folder: Path) -> None:
+    """Compile whatever is not compiled yet below `folder`, so that no contestant does it while it is measured."""
+    python = folder / "bin" / "python"
+    # Some packages carry sources for other versions of Python, which do not compile: that is no fault.
+    subprocess.run(
+        [python if python.exists() else sys.executable, "-m", "compileall", "-qq", folder],
+        env={"PATH": os.defpath},
+        check=False,
+    )

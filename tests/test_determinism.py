@@ -107,7 +107,9 @@ def flow(value: Any) -> str:
 
 
 # Maps whose order is the author's: what is in them is shown, or put on a command line, as it stands there.
-ORDERED = frozenset({"verbs", "params", "properties", "kinds", "types", "refused", "backends", "shared", "args", "result"})
+ORDERED = frozenset(
+    "verbs params properties kinds types refused backends shared args result default const examples".split()
+)
 
 
 def shuffled(value: Any, key: str, order: random.Random) -> Any:

@@ -12,6 +12,7 @@ from .scalars import (
     ExitCode,
     Expanded,
     ExpandedText,
+    Filled,
     HandlersFile,
     KindName,
     Line,
@@ -77,7 +78,7 @@ PointerOrErrorPointers = Annotated[
 class ReplyPointers(Written):
     """Where things stand in a JSON reply."""
 
-    expect: dict[Pointer, Annotated[tuple[Data, ...], Field(min_length=1)]] = {}
+    expect: dict[Pointer, Annotated[tuple[Data, ...], Filled]] = {}
     ok: Pointer | None = None
     result: PointerOrPointers | None = None
     error: PointerOrErrorPointers | None = None
@@ -95,7 +96,7 @@ class VersionQuestion(Written):
 
     ask: Words
     at: Pointer
-    accept: Annotated[tuple[Version, ...], Field(min_length=1)]
+    accept: Annotated[tuple[Version, ...], Filled]
 
 
 class CliBackend(Written):

@@ -1,13 +1,12 @@
 """The modules of `verbs/`: one typed function for each verb, and the protocols that hand-written code implements."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from .backends import CliBackend, PythonBackend
 from .contract import backend_and_target
 from .conventions import Argument, arguments
 from .ir import Function, Handlers, Interface, Method, VerbModule
-from .literals import Code, bracketed, call, docstring, exported, python, signature
+from .literals import Code, bracketed, call, docstring, exported, python, signature, words
 from .modelling import Models, import_block, verbs_by_module
 from .names import argument_name, field_name, function_name, protocol_name
 from .parse import Parsed
@@ -109,16 +108,11 @@ def interface_of(parsed: Parsed, models: Models, package: str) -> Interface | No
     for name, verb in parsed.spec.verbs.items():
         if verb.unavailable is None and isinstance(parsed.spec.backends[backend_and_target(verb)[0]], PythonBackend):
             for annotation in (models.params.get(name, ""), models.results.get(name, "")):
-                for word in _words(annotation):
+                for word in words(annotation):
                     if word in models.homes:
                         by_module.setdefault(f"{package}.models.{models.homes[word]}", set()).add(word)
     names = ["Call", "Refusal", "Schema", *(protocol.protocol for protocol in protocols)]
     return Interface(import_block([list(by_module.items())], 4), protocols, exported(names))
-
-
-def _words(annotation: str) -> list[str]:
-    """The names in an annotation; what stands in quotes is none."""
-    return re.findall(r"\w+", re.sub(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", "", annotation))
 
 
 def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Models) -> Handlers:

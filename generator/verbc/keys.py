@@ -44,6 +44,7 @@ def _tag(member: Any) -> str | None:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    model.model_rebuild()  # names of models in its annotations are only looked up when it is built
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 

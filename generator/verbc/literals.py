@@ -140,6 +140,11 @@ def docstring(text: str, indent: int = 0) -> Code:
     return Code(f'"""{escaped}"""')
 
 
+def words(code: str) -> set[str]:
+    """The names in a piece of Python; what stands in quotes is none."""
+    return set(re.findall(r"\w+", re.sub(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", "", code)))
+
+
 def code_path(path: str) -> Code:
     """A path in a comment or in backticks; whatever could end either is a `?`."""
     return Code(re.sub(r"[^\w./-]", "?", path, flags=re.ASCII))

@@ -28,7 +28,7 @@ def load_document(path: Path, name: str) -> Document:
         SpecError: a file is missing or not in order, or an item is defined twice.
     """
     if path.is_dir():
-        root = _joined([_file(file, f"{name}/{file.name}") for file in sorted(path.glob("*.yaml"))], name)
+        root = _joined(_files(path, name), name)
         return Document(name, root, _carried(root, path))
     root = _file(path, name)
     return Document(name, root, _carried(root, path.parent))
@@ -36,6 +36,19 @@ def load_document(path: Path, name: str) -> Document:
 
 def _file(path: Path, name: str) -> Map:
     return load(read(path, name))
+
+
+def _files(folder: Path, name: str) -> list[Map]:
+    maps: list[Map] = []
+    problems: list[Problem] = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            maps.append(_file(path, f"{name}/{path.name}"))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return maps
 
 
 def _joined(maps: list[Map], name: str) -> Map:
@@ -55,7 +68,9 @@ def _put(target: Map, key: str, items: Map, problems: list[Problem], *, spread: 
     value = items[key]
     if key not in target:
         target.put(key, _copied(value) if spread else value, items.keys_at[key], items.values_at[key])
-    elif spread and isinstance(value, Map) and isinstance(target[key], Map):
+    elif spread and not isinstance(value, Map):
+        problems.append(Problem(items.values_at[key], f"{quoted(key)} must be a map"))
+    elif spread and isinstance(target[key], Map):
         for inner in value:
             _put(target[key], inner, value, problems, spread=key == "synonyms")
     else:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from .backends import PythonBackend
 from .contract import backend_and_target
 from .ir import Exports, ModelModule
-from .literals import Code, bracketed, docstring, exported, imports, natural, python
+from .literals import Code, bracketed, docstring, exported, imports, natural, python, words
 from .names import class_name, module_name
 from .parse import Parsed
 from .problems import Problem, SpecError, quoted
 from .python_types import Module
-from .schemas import JSON_TYPES, Types, used_names
+from .schemas import Types, used_names
 from .spec import Verb
 
 TYPES_MODULE = Code("_types")
@@ -132,7 +132,8 @@ def _family(verbs: Iterable[str]) -> str:
 
 def _imports(package: str, module: Module) -> tuple[Code, ...]:
     bases = module.uses & {"Closed", "Open"}
-    named = set() if module.of_types else module.named - JSON_TYPES
+    code = {word for definition in module.definitions for line in definition.lines for word in words(line)}
+    named = set() if module.of_types else module.named & code
     from_elsewhere: dict[str, set[str]] = {}
     for name in module.uses - bases:
         from_elsewhere.setdefault(_SOURCES[name], set()).add(name)

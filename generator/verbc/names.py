@@ -21,8 +21,8 @@ FIELD_LENGTH = 40
 CLASS_LENGTH = 50
 FUNCTION_LENGTH = 64
 
-# What a field may not be called: what a model has of its own, and what annotations beside it mean.
-_TAKEN_BY_MODELS = frozenset(dir(BaseModel)) | {"str", "int", "float", "bool", "list", "dict", "l"}
+# What a field may not be called, beside what a model has of its own: what annotations beside it mean.
+_TAKEN_BY_ANNOTATIONS = frozenset({"str", "int", "float", "bool", "list", "dict"})
 _BUILTINS = frozenset(dir(builtins))
 _TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
 
@@ -33,7 +33,10 @@ def field_name(name: str) -> Code:
     plain = _snake(name)
     if plain[:1] == "_" or plain[:1].isdigit():
         plain = f"field{plain}" if plain[:1] == "_" else f"field_{plain}"
-    return _free(_cut(plain or "field", FIELD_LENGTH - 1), _TAKEN_BY_MODELS)
+    plain = _cut(plain or "field", FIELD_LENGTH - 1)
+    # `l` is hard to tell from 1.
+    taken = plain in _TAKEN_BY_ANNOTATIONS or plain == "l" or hasattr(BaseModel, plain) or keyword.iskeyword(plain)
+    return Code(f"{plain}_" if taken else plain)
 
 
 @cache

@@ -84,7 +84,7 @@ def _sentence(name: str, path: tuple[int | str, ...], kind: str, fault: Any) -> 
         case "literal_error":
             return f"{name} must be {str(context['expected']).replace(chr(39), chr(34))}"
         case "union_tag_invalid":
-            wanted = context["expected_tags"].replace("'", "").replace(TAG, "").split(", ")
+            wanted = context["expected_tags"].replace("'", "").replace(repr(TAG)[1:-1], "").split(", ")
             return f"{name} must be {' or '.join([', '.join(wanted[:-1]), wanted[-1]])}"
         case "string_type":
             return f"{name} must be text"

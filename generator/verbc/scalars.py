@@ -36,6 +36,12 @@ def _expanded(value: str) -> str:
     return value
 
 
+def _filled(value: Any) -> Any:
+    if isinstance(value, list | dict) and not value:
+        raise _fault("must not be empty")
+    return value
+
+
 def _date(value: str) -> str:
     try:
         date.fromisoformat(value)
@@ -138,6 +144,12 @@ Idempotency = Annotated[Literal[True, False, "key", "derived"], BeforeValidator(
 Date = Annotated[
     Text, AfterValidator(_matching(r"\d{4}-\d{2}-\d{2}", "must be a date such as 2026-09-30")), AfterValidator(_date)
 ]
+_REQUIREMENT = (
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?"
+    r"( ?[<>=!~]=?=? ?[^\s,;<>=!~]+(, ?[<>=!~]=?=? ?[^\s,;<>=!~]+)*)?( ?; ?.+)?"
+)
+Requirement = Annotated[Line, AfterValidator(_matching(_REQUIREMENT, "must be requirements such as pyyaml>=6"))]
+Filled = BeforeValidator(_filled)  # on lists and maps that must not be empty
 # Data whose meaning a schema decides later: `Plain` scalars are kept as they are.
 Data = Annotated[Any, Field(description="any JSON value")]
 
@@ -157,10 +169,6 @@ ServerName = form(
 Package = form(
     rf"(?!({'|'.join(keyword.kwlist)})$)[a-z][a-z0-9_]{{0,39}}",
     "must be a lower-case Python name of at most 40 characters",
-)
-Requirement = form(
-    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?( ?[<>=!~]=?=? ?[^\s,;<>=!~]+(, ?[<>=!~]=?=? ?[^\s,;<>=!~]+)*)?( ?; ?.+)?",
-    "must be requirements such as pyyaml>=6",
 )
 Version = form(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?", "must be a version such as 1.4.0")
 Pointer = form(r"(/([^~/]|~[01])*)*", "must be a JSON pointer such as /data/0")

@@ -156,7 +156,7 @@ def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
     return Problem(mark, f"this is not YAML: {message}")
 
 
-_OPENING = {'"': "quote", "'": "quote", "[": "bracket", "{": "brace"}
+_OPENING = {'"': "quote", "'": "quote", "[": "bracket", "{": "bracket"}
 
 
 class _Composer:

@@ -16,6 +16,7 @@ from .scalars import (
     Data,
     Date,
     ExitCode,
+    Filled,
     FormatVersion,
     Idempotency,
     KindName,
@@ -196,7 +197,7 @@ class Spec(Written):
 
     verbc: FormatVersion
     server: Server
-    backends: Annotated[dict[BackendName, Backend], Field(min_length=1)]
+    backends: Annotated[dict[BackendName, Backend], Filled]
     surface: Literal["tools", "request"] = "tools"
     serve: Serve | None = None
     limits: ServerLimits = ServerLimits()
@@ -205,5 +206,5 @@ class Spec(Written):
     synonyms: Synonyms = Synonyms()
     access: Access | None = None
     types: dict[TypeName, SchemaOrName] = {}
-    shared: dict[Annotated[Text, Field(min_length=1)], Verb] = {}
-    verbs: Annotated[dict[VerbName, Verb], Field(min_length=1)]
+    shared: dict[Line, Verb] = {}
+    verbs: Annotated[dict[VerbName, Verb], Filled]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PROJECT = "project/.lionagi/agents/"
 BELOW = "project/below/.lionagi/agents/"
+MANY = "project/many/.lionagi/agents/"
 HOME = "home/.lionagi/agents/"
 
 _WHOLE = """\
@@ -69,9 +70,9 @@ _FORMS: dict[str, str | bytes] = {
 }
 
 FILES: dict[str, str | bytes] = {
-    **{f"{PROJECT}form-{name}.md": text for name, text in _FORMS.items()},
+    **{f"{MANY}form-{name}.md": text for name, text in _FORMS.items()},
     **{
-        f"{PROJECT}{setting}_{number}.md": f"---\n{setting}: {value}\n---\nbody"
+        f"{MANY}{setting}_{number}.md": f"---\n{setting}: {value}\n---\nbody"
         for setting, values in _SETTINGS.items()
         for number, value in enumerate(values)
     },

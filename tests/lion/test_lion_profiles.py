@@ -111,9 +111,10 @@ def profiles_of(server: McpProcess, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_lists_agree(servers: tuple[McpProcess, McpProcess]) -> None:
-    theirs, ours = (profiles_of(server, {}) for server in servers)
-    assert len(theirs["order"]) > 100
+@pytest.mark.parametrize("cwd", [".", "../many"])
+def test_lists_agree(servers: tuple[McpProcess, McpProcess], cwd: str) -> None:
+    theirs, ours = (profiles_of(server, {"cwd": cwd}) for server in servers)
+    assert len(theirs["order"]) > (100 if cwd == "../many" else 10)
     check("profile.list", theirs, ours)
 
 
@@ -159,14 +160,10 @@ def test_other_lists_agree(servers: tuple[McpProcess, McpProcess], project: Path
 
 
 def test_single_profiles_agree(servers: tuple[McpProcess, McpProcess], project: Path) -> None:
-    names = [
-        *NAMES,
-        "dangling",
-        "linked",
-        "folder",
-        *(path.stem for path in sorted((project / ".lionagi" / "agents").glob("*_?.md"))),
-    ]
-    theirs, ours = ({name[:20]: answer(server, "profile.show", {"name": name}) for name in names} for server in servers)
+    calls = {name[:20]: {"name": name} for name in (*NAMES, "dangling", "linked", "folder")}
+    forms = sorted(path.stem for path in (project / "many" / ".lionagi" / "agents").glob("form-*.md"))
+    calls |= {name: {"name": name, "cwd": "../many"} for name in (*forms, "role_0", "pack_0", "model_0")}
+    theirs, ours = ({at: answer(server, "profile.show", args) for at, args in calls.items()} for server in servers)
     check("profile.show", theirs, ours)
 
 

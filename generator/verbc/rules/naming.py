@@ -36,10 +36,11 @@ NAMES_OF_CODE = (
     )
 )
 NAMES_OF_SERVER = frozenset({"bindings", "build_server", "load", "surface"}) | frozenset(keyword.kwlist)
-# What packages and their tests import, and the folders that lie beside a package.
+# What packages and their tests import; and the folders that lie beside a package.
 HIDDEN_BY_PACKAGES = frozenset(
-    "anyio build dist docs hypothesis jsonschema_rs mcp mcp_types pydantic pydantic_core pytest tests typing_extensions values".split()
+    "anyio hypothesis jsonschema_rs mcp mcp_types pydantic pydantic_core pytest typing_extensions values".split()
 )
+BESIDE_PACKAGES = frozenset({"build", "dist", "docs", "tests"})
 
 
 def backends_have_names_of_their_own(parsed: Parsed) -> Iterator[Problem]:
@@ -72,6 +73,9 @@ def protocols_are_distinct(parsed: Parsed) -> Iterator[Problem]:
 def package_shadows_nothing(parsed: Parsed) -> Iterator[Problem]:
     server = parsed.spec.server
     package = server.package or f"{server.name.replace('-', '_')}_mcp"
+    if package in BESIDE_PACKAGES:
+        sentence = f"the package {quoted(package)} would take the place of another folder; name it otherwise"
+        yield Problem(parsed.at("server", "package"), sentence)
     if package in sys.stdlib_module_names or package in HIDDEN_BY_PACKAGES:
         yield Problem(parsed.at("server", "package"), f"the package {quoted(package)} would hide a module of that name")
 

@@ -85,7 +85,7 @@ def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
             for index, parameter in enumerate(names):
                 mark = parsed.key_at("verbs", name, "run", option, parameter if option == "as" else index)
                 other = place.setdefault(parameter, option)
-                if other == option and parameter in names[:index]:
+                if parameter in names[:index]:
                     yield Problem(mark, f"{quoted(parameter)} stands in the list already")
                 elif other != option and (other, option) != ("json", "as"):
                     yield Problem(

@@ -1,6 +1,7 @@
 """Values that a schema accepts, for property tests: hypothesis strategies over the keywords of the spec language."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -125,31 +126,30 @@ def _strings(schema: Schema) -> Values:
 
 
 def _integers(schema: Schema) -> Values:
-    least, most = _bounds(schema, 1)
+    least, most = _whole_bounds(schema)
     step = schema.get("multipleOf", 1)
-    if not isinstance(step, int) or step == 1:
-        return st.integers(min_value=_whole(least, up=True), max_value=_whole(most, up=False))
+    step = step if isinstance(step, int) else 1
     low = None if least is None else -(-least // step)
-    return st.integers(min_value=_whole(low, up=True), max_value=None if most is None else int(most // step)).map(
-        lambda number: number * step
-    )
+    high = None if most is None else most // step
+    if low is not None and high is not None and low > high:
+        return st.nothing()
+    return st.integers(min_value=low, max_value=high).map(lambda number: number * step)
 
 
-def _floats(schema: Schema) -> Values:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if "multipleOf" in schema or any(bound is not None and abs(bound) > 2**53 for bound in (least, most)):
-        return _integers(schema)
-    return st.floats(min_value=least, max_value=most, allow_nan=False, allow_infinity=False)
-
-
-def _bounds(schema: Schema, step: int) -> tuple[Any, Any]:
-    lows = [schema[key] + offset for key, offset in (("minimum", 0), ("exclusiveMinimum", step)) if key in schema]
-    highs = [schema[key] - offset for key, offset in (("maximum", 0), ("exclusiveMaximum", step)) if key in schema]
+def _whole_bounds(schema: Schema) -> tuple[int | None, int | None]:
+    """The least and the greatest integer that the bounds let through."""
+    lows = [math.ceil(schema["minimum"])] if "minimum" in schema else []
+    lows += [math.floor(schema["exclusiveMinimum"]) + 1] if "exclusiveMinimum" in schema else []
+    highs = [math.floor(schema["maximum"])] if "maximum" in schema else []
+    highs += [math.ceil(schema["exclusiveMaximum"]) - 1] if "exclusiveMaximum" in schema else []
     return max(lows, default=None), min(highs, default=None)
 
 
-def _whole(bound: Any, *, up: bool) -> int | None:
-    if bound is None:
-        return None
-    whole = int(bound)
-    return whole + 1 if up and whole < bound else whole - 1 if not up and whole > bound else whole
+def _floats(schema: Schema) -> Values:
+    lows = [schema[key] for key in ("minimum", "exclusiveMinimum") if key in schema]
+    highs = [schema[key] for key in ("maximum", "exclusiveMaximum") if key in schema]
+    if "multipleOf" in schema or any(abs(bound) > 2**53 for bound in (*lows, *highs)):
+        return st.nothing()
+    return st.floats(
+        min_value=max(lows, default=None), max_value=min(highs, default=None), allow_nan=False, allow_infinity=False
+    )

@@ -106,7 +106,7 @@ UNIQUE = st.sampled_from(["string", "integer"]).map(lambda name: {"type": "array
 
 def _objects(inner: Schemas) -> Schemas:
     """Objects that list properties, some of them required, and say what further ones may be."""
-    further = st.just({}) | st.booleans().map(_further) | inner.map(_further)
+    further: Schemas = st.just({}) | st.booleans().map(_further) | inner.map(_further)
     properties = st.dictionaries(st.sampled_from(PROPERTIES), inner, max_size=4)
     return st.tuples(properties, st.sets(st.sampled_from(PROPERTIES)), further, DESCRIPTIONS).map(
         lambda parts: {

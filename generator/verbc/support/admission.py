@@ -147,8 +147,9 @@ class Admission:
         except TimeoutError:
             if not scope.expired():
                 raise
-            seconds = f"{call.verb.limits.timeout:g}"
-            raise Refusal("unavailable", f"{quoted(call.verb.name)} did not end within {seconds} seconds.") from None
+            raise Refusal(
+                "unavailable", f"{quoted(call.verb.name)} did not end within {call.verb.limits.patience}."
+            ) from None
 
     def _checked(self, call: Call, result: Any) -> Any:
         result = bounded_result(result)

@@ -8,10 +8,12 @@ from typing import Any
 
 FINGERPRINT_DIGITS = 16
 
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+
 
 def canonical_json(value: Any) -> str:
     """`value` as compact ASCII JSON with sorted keys. Raises ValueError for NaN and infinities."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    return _ENCODER.encode(value)
 
 
 def digest(value: Any) -> str:

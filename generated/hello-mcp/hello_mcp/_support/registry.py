@@ -46,6 +46,11 @@ class VerbLimits:
     concurrency: int
     pool: str
 
+    @property
+    def patience(self) -> str:
+        """The timeout in words."""
+        return f"{self.timeout:g} {'second' if self.timeout == 1 else 'seconds'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

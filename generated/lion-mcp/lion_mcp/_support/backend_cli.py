@@ -144,10 +144,7 @@ def _deadline(call: Call) -> float:
 
 
 def _too_late(name: str, call: Call) -> Refusal:
-    seconds = call.verb.limits.timeout
-    return Refusal(
-        "unavailable", f"{name} did not answer within {seconds:g} {'second' if seconds == 1 else 'seconds'}."
-    )
+    return Refusal("unavailable", f"{name} did not answer within {call.verb.limits.patience}.")
 
 
 def _unpassable(call: Call, argv: Sequence[str]) -> Refusal | None:

@@ -22,7 +22,7 @@ types: .venv/ready
 	$(BIN)/mypy
 
 test: .venv/ready peers ## Run all tests: the compiler's, each package's own, and those with real parts
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	for package in $(PACKAGES); do (cd $$package && PYTHONPATH=. ../../$(BIN)/python -m pytest -q) || exit 1; done
 
 peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use

@@ -22,6 +22,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel, TypeAdapter
+
 from verbc.command import main
 from verbc.pipeline import compile_spec
 from verbc.problems import SpecError

@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+
 from verbc import __version__
 from verbc.command import main
 from verbc.grammar import grammar
@@ -340,7 +341,11 @@ def test_schema_accepts_specs(capsys: Capture) -> None:
         {"backends": {"tool": {}}},
         {"verbs": {"go": {"summary": "Goes.", "run": {"tool": "go"}, "sumary": "x"}}},
         {"verbs": {"go": {"summary": "Goes.", "run": {"tool": "go"}, "effect": "change"}}},
-        {"verbs": {"go": {"summary": "Goes.", "run": {"tool": "go"}, "params": {"a": {"type": "string", "allOf": []}}}}},
+        {
+            "verbs": {
+                "go": {"summary": "Goes.", "run": {"tool": "go"}, "params": {"a": {"type": "string", "allOf": []}}}
+            }
+        },
         {"verbs": {"go": {"summary": "Goes.", "run": {"tool": "go"}, "params": {"a": {"minLength": "x"}}}}},
     ],
 )
@@ -357,9 +362,7 @@ def test_schema_refuses_what_the_compiler_refuses(change: dict[str, Any], tmp_pa
 # --- init
 
 
-def test_init_writes_a_project_that_compiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_init_writes_a_project_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert main(["init", "my-demo"]) == 0
@@ -402,7 +405,25 @@ def test_init_takes_an_empty_folder_and_no_other(
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "../up", "/abs", "Demo", "1st", "a_b", "a b", "a--b", "-a", "größe", "a/b", "a\nb", "x" * 37, "demo-"]
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../up",
+        "/abs",
+        "Demo",
+        "1st",
+        "a_b",
+        "a b",
+        "a--b",
+        "-a",
+        "größe",
+        "a/b",
+        "a\nb",
+        "x" * 37,
+        "demo-",
+    ],
 )
 def test_init_refuses_what_no_server_can_be_called(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from verbc.pipeline import compile_spec
 from verbc.source import Plain, load, read
 
@@ -127,7 +128,15 @@ def shuffled(value: Any, key: str, order: random.Random) -> Any:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "case",
-    ["keywords_of_every_kind", "shared_parts", "types_nested", "limits_kinds_feedback", "replies", "alternatives", "flags"],
+    [
+        "keywords_of_every_kind",
+        "shared_parts",
+        "types_nested",
+        "limits_kinds_feedback",
+        "replies",
+        "alternatives",
+        "flags",
+    ],
 )
 def test_order_of_unordered_keys_changes_nothing(case: str, seed: int, tmp_path: Path) -> None:
     for file in (CASES / case).glob("*.py"):

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
+
 from verbc.literals import (
     WIDTH,
     Code,
@@ -42,21 +43,50 @@ BATCHES = settings(
 SINGLES = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 NASTY = st.sampled_from(
-    [*"\"'\\{}$#%|`<>&*/@:;,~-+= \t\n\r\0\x1b\x7f\x85\xa0éß€", "\u200b", "\u202e", "\u2028", "\ufeff", "\U0001f600", '"""', "'''"]
+    [
+        *"\"'\\{}$#%|`<>&*/@:;,~-+= \t\n\r\0\x1b\x7f\x85\xa0éß€",
+        "\u200b",
+        "\u202e",
+        "\u2028",
+        "\ufeff",
+        "\U0001f600",
+        '"""',
+        "'''",
+    ]
 )
 TEXTS = st.lists(st.one_of(NASTY, st.characters(exclude_categories=["Cs"])), max_size=30).map("".join)
-LONG_TEXTS = st.one_of(TEXTS, st.integers(50, 160).map(lambda length: "x" * length), st.just("it's \"so\" " * 12))
+LONG_TEXTS = st.one_of(TEXTS, st.integers(50, 160).map(lambda length: "x" * length), st.just('it\'s "so" ' * 12))
 NUMBERS = st.one_of(st.integers(), st.integers(10**20, 10**30), st.floats(allow_nan=False, allow_infinity=False))
 SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, LONG_TEXTS)
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(LONG_TEXTS, inner, max_size=4), max_leaves=10
 )
-ODD_NAMES = ["A1", "A2", "A10", "a1", "a10", "a2", "AB", "Ab", "aB", "ab", "A_B", "A", "B_", "X1", "v1_2", "Z9_", "_types"]
+ODD_NAMES = [
+    "A1",
+    "A2",
+    "A10",
+    "a1",
+    "a10",
+    "a2",
+    "AB",
+    "Ab",
+    "aB",
+    "ab",
+    "A_B",
+    "A",
+    "B_",
+    "X1",
+    "v1_2",
+    "Z9_",
+    "_types",
+]
 
 
 def names(length: int) -> st.SearchStrategy[str]:
     """Python names of at most a length; `verbc.names` cuts fields at 40, classes at 50 and functions at 64."""
-    short = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,12}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
+    short = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,12}", fullmatch=True).filter(
+        lambda name: not keyword.iskeyword(name)
+    )
     return st.one_of(short, st.integers(length - 12, length).map(lambda count: "n" * count), st.sampled_from(ODD_NAMES))
 
 
@@ -124,7 +154,24 @@ def test_text_is_one_ascii_line_and_comes_back(text: str) -> None:
 
 @BATCHES
 @given(st.lists(TEXTS, min_size=20, max_size=60))
-@example(['"', "'", '"\'', "\"'\"", "''\"", '\\"', "\\'", "{\"'}", 'it\'s "so"', "it's \"", "N{DASH}", "\\N{DASH}", "\x00", "\x7f"])
+@example(
+    [
+        '"',
+        "'",
+        "\"'",
+        '"\'"',
+        "''\"",
+        '\\"',
+        "\\'",
+        "{\"'}",
+        'it\'s "so"',
+        "it's \"",
+        "N{DASH}",
+        "\\N{DASH}",
+        "\x00",
+        "\x7f",
+    ]
+)
 def test_texts_have_the_quotes_of_the_formatter(texts: list[str]) -> None:
     code = f"x = {bracketed('[', map(python_text, texts), ']', explode=True)}\n"
     assert formatted(code) == code
@@ -132,7 +179,27 @@ def test_texts_have_the_quotes_of_the_formatter(texts: list[str]) -> None:
 
 @BATCHES
 @given(st.lists(TEXTS.filter(str.strip), min_size=10, max_size=40))
-@example(['"', '"a"', 'a"', '""', '"""', '""""', 'a""', "\\", "a\\", '\\"', "a \\ b", "'", " a ", "a\n\nb", "{x}", "\x00", "a\\\\"])
+@example(
+    [
+        '"',
+        '"a"',
+        'a"',
+        '""',
+        '"""',
+        '""""',
+        'a""',
+        "\\",
+        "a\\",
+        '\\"',
+        "a \\ b",
+        "'",
+        " a ",
+        "a\n\nb",
+        "{x}",
+        "\x00",
+        "a\\\\",
+    ]
+)
 def test_docstrings_are_formatted_and_come_back(texts: list[str]) -> None:
     code = "\n\n".join(f"class X{number}:\n    {docstring(text)}\n" for number, text in enumerate(texts))
     assert formatted(code) == code

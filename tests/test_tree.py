@@ -13,11 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from verbc.command import main
 from verbc.problems import NothingWrittenError
 from verbc.tree import CACHES, MANIFEST, UNFINISHED, Drift, compare, digests_of, write
 
-OLD = {"pyproject.toml": "old\n", "same.txt": "same\n", "pkg/__init__.py": "", "pkg/gone/x.py": "x\n", "pkg/a.py": "a\n"}
+OLD = {
+    "pyproject.toml": "old\n",
+    "same.txt": "same\n",
+    "pkg/__init__.py": "",
+    "pkg/gone/x.py": "x\n",
+    "pkg/a.py": "a\n",
+}
 NEW = {"pyproject.toml": "new\n", "same.txt": "same\n", "pkg/__init__.py": "1\n", "pkg/more/y.py": "y\n", "z.py": "z\n"}
 THIRD = {"same.txt": "same\n", "third.txt": "3\n"}
 
@@ -245,7 +252,9 @@ def test_only_caches_go_unseen(tmp_path: Path) -> None:
 # --- manifests that lie
 
 
-@pytest.mark.parametrize("path", ["../outside.txt", "pkg/../../outside.txt", "{absolute}", "./../outside.txt", "pkg//../../outside.txt"])
+@pytest.mark.parametrize(
+    "path", ["../outside.txt", "pkg/../../outside.txt", "{absolute}", "./../outside.txt", "pkg//../../outside.txt"]
+)
 def test_a_manifest_never_leads_outside(path: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside.txt"
     put(tmp_path, {"outside.txt": "mine\n"})

@@ -16,7 +16,7 @@ from . import __version__
 from .find import find
 from .memory import Digests, inputs_of, recall, remember
 from .problems import NothingWrittenError, SpecError
-from .tree import Drift, Written, compare, digests_of, packages, write
+from .tree import Change, Drift, apply, compare, digests_of, packages, plan
 
 SPECS = Path("specs")
 GENERATED = Path("generated")
@@ -43,17 +43,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"verbc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    init = commands.add_parser("init", help="write a starter spec and a Makefile into a new folder")
+    init = commands.add_parser("init", allow_abbrev=False, help="write a starter spec and a Makefile into a new folder")
     init.add_argument("name", metavar="NAME")
     init.set_defaults(run=_init)
-    generate = commands.add_parser("generate", help="compile specs into packages")
-    check = commands.add_parser("check", help="tell whether the packages are current; exit 1 if not")
+    generate = commands.add_parser("generate", allow_abbrev=False, help="compile specs into packages")
+    check = commands.add_parser(
+        "check", allow_abbrev=False, help="tell whether the packages are current; exit 1 if not"
+    )
     check.add_argument("--diff", action="store_true", help="show the differences")
     for command, run in ((generate, _generate), (check, _check)):
         command.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help=f"by default all in {SPECS}/")
         command.add_argument("--out", type=Path, default=GENERATED, metavar="DIR", help=f"by default {GENERATED}/")
         command.set_defaults(run=run)
-    schema = commands.add_parser("schema", help="print the JSON Schema of the spec language")
+    schema = commands.add_parser("schema", allow_abbrev=False, help="print the JSON Schema of the spec language")
     schema.set_defaults(run=_schema)
     return parser
 
@@ -72,8 +74,11 @@ def _generate(options: argparse.Namespace) -> int:
     wanted, _ = _compiled(options.specs or find(SPECS))
     options.out.mkdir(parents=True, exist_ok=True)
     with _alone(options.out):
-        for name in [*wanted, *_stale(options, wanted)]:
-            _report(write(wanted.get(name, {}), options.out / name), options.out / name)
+        # Whatever stands in the way of one package is found before the first is written.
+        names = [*wanted, *_stale(options, wanted)]
+        for change in [plan(wanted.get(name, {}), options.out / name) for name in names]:
+            apply(change)
+            _report(change)
     print(f"{_count(len(wanted), 'package')} in {time.perf_counter() - began:.2f} s")
     return 0
 
@@ -127,11 +132,15 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _report(done: Written, folder: Path) -> None:
-    for path in done.overwritten:
-        print(f"{folder / path} had been edited; it was overwritten", file=sys.stderr)
-    removed = f", {len(done.removed)} removed" if done.removed else ""
-    print(f"{folder}: {len(done.written)} written, {len(done.unchanged)} unchanged{removed}")
+def _report(change: Change) -> None:
+    for path in change.overwritten:
+        print(f"{change.folder / path} had been edited; it was overwritten", file=sys.stderr)
+    for path in change.kept:
+        print(
+            f"{change.folder / path} is no longer generated, but had been edited; remove it yourself", file=sys.stderr
+        )
+    removed = f", {len(change.removed)} removed" if change.removed else ""
+    print(f"{change.folder}: {len(change.written)} written, {len(change.unchanged)} unchanged{removed}")
 
 
 def _show(drift: Drift, folder: Path) -> None:

@@ -188,7 +188,7 @@ def _run(name: str, verb: Verb, backend_name: str, target: str, parsed: Parsed) 
     refusals: dict[str, str] = {}
     if isinstance(backend, CliBackend) and verb.run:
         reply = verb.run.reply or backend.reply
-        refusals = {**backend.refusals, **verb.run.refusals}
+        refusals = dict(sorted({**backend.refusals, **verb.run.refusals}.items(), key=lambda item: int(item[0])))
     return {
         "backend": backend_name,
         "target": target.split(),

@@ -48,7 +48,7 @@ def _flag(name: str, node: Node, run: Run, types: Types) -> Argument:
 
 
 def _default_is_true(node: Node, types: Types) -> bool:
-    return isinstance(node, Schema) and types.form(node).get("default") is True
+    return isinstance(node, Schema) and node.default is not None and types.form(node).get("default") is True
 
 
 def needs_json(node: Node, types: Types) -> bool:

@@ -6,7 +6,7 @@ from .backends import CliBackend, PythonBackend
 from .contract import backend_and_target
 from .conventions import Argument, arguments
 from .ir import Function, Handlers, Interface, Method, VerbModule
-from .literals import Code, bracketed, call, docstring, exported, python, signature, words
+from .literals import Code, bracketed, call, docstring, exported, imports, python, signature, words
 from .modelling import Models, import_block, verbs_by_module
 from .names import argument_name, field_name, function_name, protocol_name
 from .parse import Parsed
@@ -112,7 +112,10 @@ def interface_of(parsed: Parsed, models: Models, package: str) -> Interface | No
                     if word in models.homes:
                         by_module.setdefault(f"{package}.models.{models.homes[word]}", set()).add(word)
     names = ["Call", "Refusal", "Schema", *(protocol.protocol for protocol in protocols)]
-    return Interface(import_block([list(by_module.items())], 4), protocols, exported(names))
+    lines = import_block([list(by_module.items())], 4)
+    code = words(" ".join(method.signature for protocol in protocols for method in protocol.methods))
+    typing = {"Any", "Protocol", *(["TYPE_CHECKING"] if lines else []), *(code & {"Literal"})}
+    return Interface(imports("typing", typing), lines, protocols, exported(names))
 
 
 def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Models) -> Handlers:

@@ -102,6 +102,7 @@ class Handlers:
 class Interface:
     """The module of protocols."""
 
+    typing: Code
     imports: tuple[Code, ...]
     protocols: tuple[Handlers, ...]
     exported: Code

@@ -4,7 +4,6 @@ What they print is a fixed point of the formatter: brackets with more than one e
 strings have the quotes that need fewer escapes, and everything beyond ASCII is escaped.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -48,7 +47,7 @@ def python(value: Any, indent: int = 0) -> Code:
         case str():
             return python_text(value)
         case None | bool() | int() | float():
-            return Code(repr(value))
+            return Code(repr(value).replace("e+", "e"))
         case dict():
             return bracketed(
                 "{", [f"{python_text(key)}: {python(item, indent + 4)}" for key, item in value.items()], "}", indent
@@ -131,13 +130,13 @@ def _rank(name: str) -> int:
     return 1 if name[:1].isupper() else 2
 
 
-def docstring(text: str, indent: int = 0) -> Code:
+def docstring(text: str) -> Code:
     """A docstring of one line."""
-    line = " ".join(text.split())
-    escaped = _ascii(line).replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = f'{escaped[:-1]}\\"'
-    return Code(f'"""{escaped}"""')
+    line = _ascii(" ".join(text.split()))
+    # A quote needs an escape where it would run into the quotes around.
+    if line.startswith('"') or line.endswith('"') or '""' in line:
+        line = line.replace('"', '\\"')
+    return Code(f'"""{line}"""')
 
 
 def words(code: str) -> set[str]:
@@ -153,9 +152,18 @@ def code_path(path: str) -> Code:
 def toml(value: Any) -> Code:
     """A TOML value: a string, or a list of strings with one a line."""
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
-        return Code(json.dumps(value).replace("\x7f", "\\u007f"))
+        return Code(f'"{_TOML_SPECIAL.sub(lambda match: _toml_escaped(match[0]), value)}"')
     return bracketed("[", [toml(item) for item in value], "]", explode=bool(value))
+
+
+_TOML_SPECIAL = re.compile(r"[^ !#-\[\]-~]")
+
+
+def _toml_escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    point = ord(character)
+    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
 
 # What means something to a Markdown reader anywhere in a line, to a table, or to HTML inside it; and only at its start.

@@ -28,7 +28,9 @@ def load_document(path: Path, name: str) -> Document:
         SpecError: a file is missing or not in order, or an item is defined twice.
     """
     if path.is_dir():
-        root = _joined(_files(path, name), name)
+        if not (path / FOLDER_MARK).is_file():
+            raise SpecError([Problem(Mark(Source(name, ""), 1, 1), f"this folder is no spec; it has no {FOLDER_MARK}")])
+        root = _joined(_files(path, name))
         return Document(name, root, _carried(root, path))
     root = _file(path, name)
     return Document(name, root, _carried(root, path.parent))
@@ -51,9 +53,7 @@ def _files(folder: Path, name: str) -> list[Map]:
     return maps
 
 
-def _joined(maps: list[Map], name: str) -> Map:
-    if not maps:
-        raise SpecError([Problem(Mark(Source(name, ""), 1, 1), f"this folder is no spec; it has no {FOLDER_MARK}")])
+def _joined(maps: list[Map]) -> Map:
     joined = Map(maps[0].mark)
     problems: list[Problem] = []
     for items in maps:
@@ -104,7 +104,9 @@ def _carried(root: Map, folder: Path) -> dict[str, str]:
             problems.append(Problem(backend.values_at["python"], f"{quoted(written)} is not UTF-8; save it as UTF-8"))
             continue
         carried.update(files)
-        if not files:
+        if (folder / written).is_dir() and f"{written}/__init__.py" not in files:
+            problems.append(Problem(backend.values_at["python"], f"the folder {quoted(written)} has no __init__.py"))
+        elif not files:
             problems.append(Problem(backend.values_at["python"], f"there is no {quoted(written)} beside the spec"))
     if problems:
         raise SpecError(problems)

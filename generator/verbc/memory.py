@@ -25,8 +25,9 @@ def recall(specs: Sequence[Path]) -> Digests | None:
     """What the specs compiled to when they, all beside them, and the compiler were as they are now."""
     try:
         entry = json.loads(_place(specs).read_text(encoding="utf-8"))
-        return dict(entry["packages"]) if entry["inputs"] == inputs_of(specs) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        packages = {str(name): dict(digests) for name, digests in entry["packages"].items()}
+        return packages if entry["inputs"] == inputs_of(specs) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -68,7 +69,12 @@ def _inputs(spec: Path) -> Iterator[Path]:
     if spec.is_dir():
         yield from sorted([*spec.glob("*.yaml"), *spec.rglob("*.py")])
     else:
-        yield from [spec, *sorted(spec.parent.rglob("*.py"))]
+        folders = [init.parent for init in sorted(spec.parent.glob("*/__init__.py"))]
+        yield from [
+            spec,
+            *sorted(spec.parent.glob("*.py")),
+            *(path for folder in folders for path in sorted(folder.rglob("*.py"))),
+        ]
 
 
 @cache

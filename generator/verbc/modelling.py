@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from .backends import PythonBackend
 from .contract import backend_and_target
 from .ir import Exports, ModelModule
-from .literals import Code, bracketed, docstring, exported, imports, natural, python, words
+from .literals import Code, bracketed, docstring, exported, imports, natural, python
 from .names import class_name, module_name
 from .parse import Parsed
-from .problems import Problem, SpecError, quoted
 from .python_types import Module
 from .schemas import Types, used_names
 from .spec import Verb
 
 TYPES_MODULE = Code("_types")
-# Where the code of model modules takes its names from.
-_SOURCES = {"Any": "typing", "Literal": "typing", "Field": "pydantic", "TypeAliasType": "typing_extensions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +28,11 @@ class Models:
 
     @classmethod
     def of(cls, parsed: Parsed, types: Types, package: str) -> "Models":
-        """The models of a spec.
-
-        Raises:
-            SpecError: two of them would have one name.
-        """
+        """The models of a spec."""
         builder = _Builder(parsed, types, package)
         builder.add_types()
         for module, verbs in verbs_by_module(parsed).items():
             builder.add_verbs(module, verbs)
-        if builder.problems:
-            raise SpecError(builder.problems)
         exports = _exports(package, builder.homes)
         return cls(tuple(builder.modules), exports, builder.params, builder.results, builder.homes)
 
@@ -64,10 +55,9 @@ class _Builder:
         self.params: dict[str, Code] = {}
         self.results: dict[str, Code] = {}
         self.homes: dict[str, str] = {}
-        self.problems: list[Problem] = []
 
     def add_types(self) -> None:
-        module = Module(self.types, of_types=True, fill_defaults=True)
+        module = Module(self.types, of_types=True, fill_defaults=True, reserved=frozenset(self.types.named))
         done: set[str] = set()
         for name in self.types.named:
             self._add_type(name, module, done)
@@ -83,40 +73,30 @@ class _Builder:
             if used in self.types.named:
                 self._add_type(used, module, done)
         # `null` stands beside what else a type lets through, so that needs a name of its own.
-        inner = f"{name}Value" if "null" in self.types.admitted(node) else name
-        annotation = module.annotation(node, inner, f"The type {name}.")
-        if annotation != name:
+        nullable = "null" in self.types.admitted(node)
+        annotation = module.define(f"{name}Value" if nullable else name, node, f"The type {name}.")
+        if annotation not in (name, "None"):
             module.alias(name, annotation.split(" | "))
-        self._report(module, "types", name)
 
     def add_verbs(self, name: str, verbs: Mapping[str, Verb]) -> None:
-        module = Module(self.types, of_types=False, fill_defaults=True, taken=set(self.types.named))
+        owned = {class_name(verb, suffix) for verb in verbs for suffix in ("Params", "Result")}
+        module = Module(self.types, of_types=False, fill_defaults=True, reserved=frozenset({*self.types.named, *owned}))
         for verb_name, verb in verbs.items():
             backend = self.parsed.spec.backends[backend_and_target(verb)[0]]
             module.fill_defaults = isinstance(backend, PythonBackend)
             if verb.params:
-                text = f"Parameters of {verb_name}."
                 extra = Code("Any") if verb.varies_with else None
                 wanted = class_name(verb_name, "Params")
+                text = f"Parameters of {verb_name}."
                 self.params[verb_name] = module.model(wanted, text, verb.params, verb.required, extra)
             module.fill_defaults = True
             if verb.result is not None:
-                self.results[verb_name] = module.annotation(
-                    verb.result, class_name(verb_name, "Result"), f"Result of {verb_name}."
-                )
-            self._report(module, "verbs", verb_name)
+                wanted = class_name(verb_name, "Result")
+                self.results[verb_name] = module.define(wanted, verb.result, f"Result of {verb_name}.")
         if module.definitions:
             self._finish(
                 module, Code(name), f"Views of the parameters and results of {_family(verbs)}.", deferred=False
             )
-
-    def _report(self, module: Module, section: str, name: str) -> None:
-        mark = self.parsed.key_at(section, name)
-        self.problems += [
-            Problem(mark, f"{quoted(name)} would make a second class {quoted(clash)}; rename a type or a property")
-            for clash in module.clashes
-        ]
-        module.clashes.clear()
 
     def _finish(self, module: Module, name: Code, summary: str, *, deferred: bool) -> None:
         self.homes.update(dict.fromkeys((definition.name for definition in module.definitions), name))
@@ -131,16 +111,12 @@ def _family(verbs: Iterable[str]) -> str:
 
 
 def _imports(package: str, module: Module) -> tuple[Code, ...]:
-    bases = module.uses & {"Closed", "Open"}
-    code = {word for definition in module.definitions for line in definition.lines for word in words(line)}
-    named = set() if module.of_types else module.named & code
-    from_elsewhere: dict[str, set[str]] = {}
-    for name in module.uses - bases:
-        from_elsewhere.setdefault(_SOURCES[name], set()).add(name)
+    used = module.words
+    named = set() if module.of_types else used & set(module.types.named)
     groups = [
-        [("typing", from_elsewhere.get("typing", set()))],
-        [(source, from_elsewhere.get(source, set())) for source in ("pydantic", "typing_extensions")],
-        [(f"{package}._support.model", bases), (f"{package}.models.{TYPES_MODULE}", named)],
+        [("typing", used & {"Any", "Literal"})],
+        [("pydantic", used & {"Field"}), ("typing_extensions", used & {"TypeAliasType"})],
+        [(f"{package}._support.model", used & {"Closed", "Open"}), (f"{package}.models.{TYPES_MODULE}", named)],
     ]
     return import_block(groups)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 WINDOW = 120  # characters of a source line that are shown around a place
@@ -15,8 +16,14 @@ class Source:
     text: str
 
     def line(self, number: int) -> str:
-        lines = self.text.split("\n")
+        lines = _lines(self.text)
         return lines[number - 1].rstrip("\r") if number <= len(lines) else ""
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """The lines of a text; problems come sorted by source, so one is enough to remember."""
+    return text.split("\n")
 
 
 class Mark(NamedTuple):

@@ -1,12 +1,12 @@
 """Schemas as written → typed Python: one class for each object, an alias for whatever is not a plain annotation."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from .ir import Definition
-from .literals import WIDTH, Code, bracketed, call, docstring, literal_type, python, union
+from .literals import WIDTH, Code, bracketed, call, docstring, literal_type, python, union, words
 from .names import class_name, field_name
 from .schemas import JSON_TYPES, Node, Types
 from .spec import Schema
@@ -29,78 +29,83 @@ class Module:
     types: Types
     of_types: bool  # the module of the named types itself, where they are not imported
     fill_defaults: bool
+    reserved: frozenset[str]  # names that belong to types and verbs
     definitions: list[Definition] = field(default_factory=list)
-    named: set[str] = field(default_factory=set)  # the named types it refers to
-    uses: set[str] = field(default_factory=set)  # what its code needs from elsewhere
     taken: set[str] = field(default_factory=set)
-    clashes: list[str] = field(default_factory=list)
 
-    def annotation(self, node: Node, suggestion: str, text: str = "") -> Code:
-        """The type of a node; `suggestion` names what has to be defined for it, `text` says what it is."""
-        if isinstance(node, str):
-            return self._name(node)
-        if isinstance(node.type, str) and node.type not in JSON_TYPES:
-            return self._name(node.type)
-        if (values := _values(node, self.types)) is not None:
-            return self._literal(values, suggestion)
-        if node.type is None:
-            return self._alternatives(node.anyOf or node.oneOf or (), suggestion)
-        names = (node.type,) if isinstance(node.type, str) else node.type
-        return self._union([self._of_type(name, node, suggestion, text) for name in names], suggestion)
+    @property
+    def words(self) -> set[str]:
+        """The names in its code; what stands in docstrings is none."""
+        return {word for definition in self.definitions for line in definition.lines for word in _words(line)}
+
+    def define(self, name: str, node: Node, text: str) -> Code:
+        """The type of a node that owns `name`: the name itself where something had to be defined for it."""
+        return self._annotation(node, name, text, owned=True)
 
     def model(
         self, name: str, text: str, properties: Mapping[str, Node], required: Sequence[str], extra: Code | None
     ) -> Code:
         """Define a class with a field for each property; `extra` is the type of further properties, None forbids them."""
         fields = [self._field(wire, node, wire in required, name) for wire, node in properties.items()]
-        base = "Open" if extra else "Closed"
-        self.uses.add(base)
-        body = [Code(f"class {name}({base}):"), Code(f"    {docstring(text)}")]
+        body = [Code(f"class {name}({'Open' if extra else 'Closed'}):"), Code(f"    {docstring(text)}")]
         if extra and extra != "Any":
-            self.uses.add("Field")
             fields = [Code(f"    __pydantic_extra__: dict[str, {extra}] = Field(init=False)"), *fields]
         return self._define(name, [*body, Code(""), *fields] if fields else body)
 
+    def alias(self, name: str, members: Sequence[str]) -> Code:
+        """Define a name for a union; one that recurses is resolved when it is first used."""
+        if self.of_types and self.types.recursive & words(" ".join(members)):
+            arguments = [python(name), python(" | ".join(members))]
+            return self._define(name, [Code(f"{name} = {call('TypeAliasType', arguments, len(name) + 3)}")])
+        return self._define(name, [union(f"{name} = ", members)])
+
+    def _annotation(self, node: Node, suggestion: str, text: str = "", *, owned: bool = False) -> Code:
+        """The type of a node; `suggestion` names what has to be defined for it, `text` says what it is."""
+        if isinstance(node, str):
+            return self._name(node)
+        if isinstance(node.type, str) and node.type not in JSON_TYPES:
+            return self._name(node.type)
+        name = suggestion if owned else self._free(suggestion)
+        if (values := _values(node, self.types)) is not None:
+            return self._literal(values, name)
+        if node.type is None:
+            return self._alternatives(node.anyOf or node.oneOf or (), name)
+        types = (node.type,) if isinstance(node.type, str) else node.type
+        return self._union([self._of_type(each, node, name, text) for each in types], name)
+
     def _field(self, wire: str, node: Node, required: bool, owner: str) -> Code:
         attribute = field_name(wire)
-        annotation = self.annotation(node, class_name(owner, wire), f"`{wire}` of {owner}.")
-        default: Any = None
-        has_default = False
-        if not required:
-            has_default = self.fill_defaults and isinstance(node, Schema) and "default" in node.model_fields_set
-            default = self.types.data(node.default, node) if has_default and isinstance(node, Schema) else None
-            if default is None and not _admits_none(annotation):
-                annotation = Code(f"{annotation} | None")
+        annotation = self._annotation(node, class_name(owner, wire), f"`{wire}` of {owner}.")
+        default = None if required else self._default(node)
+        if not required and default is None and not _admits_none(annotation):
+            annotation = Code(f"{annotation} | None")
         head = Code(f"    {attribute}: {annotation}")
         options = [] if required else [f"default={python(default, 8)}"]
         if attribute != wire:
             options.append(f"alias={python(wire)}")
-        if has_default and isinstance(default, list | dict):
+        if isinstance(default, list | dict):
             options.append("validate_default=True")
         if not options:
             return head
         simple = Code(f"{head} = {python(default)}")
         if len(options) == 1 and not required and "\n" not in simple and len(simple) <= WIDTH:
             return simple
-        self.uses.add("Field")
         return Code(f"{head} = {bracketed('Field(', options, ')', 4, explode=True)}")
 
-    def _name(self, name: str) -> Code:
-        if name in _BUILT_IN:
-            return self._built_in(_BUILT_IN[name])
-        self.named.add(name)
-        return Code(name)
+    def _default(self, node: Node) -> Any:
+        """What a view fills in; None where nothing is, or where the command or service does it."""
+        filled = self.fill_defaults and isinstance(node, Schema) and "default" in node.model_fields_set
+        return self.types.data(node.default, node) if filled and isinstance(node, Schema) else None
 
-    def _built_in(self, annotation: str) -> Code:
-        if re.search(r"\bAny\b", annotation):
-            self.uses.add("Any")
-        return Code(annotation)
+    def _name(self, name: str) -> Code:
+        if self.types.admitted(name) == {"null"}:
+            return Code("None")
+        return Code(_BUILT_IN.get(name, name))
 
     def _literal(self, values: list[Any], suggestion: str) -> Code:
         members = [value for value in values if value is not None]
         if not members:
             return Code("None")
-        self.uses.add("Literal")
         code = literal_type("", members)
         if len(members) > 1 or len(code) >= 40:
             code = self._define(suggestion, [literal_type(f"{suggestion} = ", members)])
@@ -108,11 +113,8 @@ class Module:
 
     def _of_type(self, name: str, node: Schema, suggestion: str, text: str) -> Code:
         if name == "array" and node.items is not None:
-            return self._container(
-                "list[",
-                self.annotation(node.items, class_name(suggestion, "Item"), f"An item of {suggestion}."),
-                suggestion,
-            )
+            item = self._annotation(node.items, class_name(suggestion, "Item"), f"An item of {suggestion}.")
+            return self._container("list[", item, suggestion)
         if name == "object":
             return self._object(node, suggestion, node.description or text or f"{suggestion}.")
         return self._name(name)
@@ -121,30 +123,30 @@ class Module:
         rest = node.additionalProperties
         further = None if rest is False or (rest is None and node.properties is not None) else Code("Any")
         if rest is not None and not isinstance(rest, bool):
-            further = self.annotation(rest, class_name(suggestion, "Value"))
-        if node.properties is None:
-            if further is None:
-                return self.model(suggestion, text, {}, (), None)
-            return self._container("dict[str, ", self._built_in(further), suggestion)
-        return self.model(suggestion, text, node.properties, node.required, further)
+            further = self._annotation(rest, class_name(suggestion, "Value"))
+        if node.properties is None and further is not None:
+            return self._container("dict[str, ", further, suggestion)
+        return self.model(suggestion, text, node.properties or {}, node.required, further)
 
     def _container(self, opening: str, inner: Code, suggestion: str) -> Code:
         if "[" in inner or " | " in inner or len(inner) > 30:
-            alias = class_name(suggestion, "Entry")
-            inner = self.alias(alias, inner.split(" | "))
+            inner = self.alias(self._free(class_name(suggestion, "Entry")), inner.split(" | "))
         return Code(f"{opening}{inner}]")
 
     def _alternatives(self, branches: Sequence[Node], suggestion: str) -> Code:
         if not branches:
-            return self._built_in("Any")
-        return self._union(
-            [self.annotation(branch, class_name(suggestion, str(number))) for number, branch in enumerate(branches, 1)],
-            suggestion,
-        )
+            return Code("Any")
+        made = [
+            (branch, self._annotation(branch, class_name(suggestion, str(number))))
+            for number, branch in enumerate(branches, 1)
+        ]
+        # pydantic takes `true` for a literal 1, so whatever lets booleans through is tried first.
+        made.sort(key=lambda item: "boolean" not in self.types.admitted(item[0]))
+        return self._union([annotation for _, annotation in made], suggestion)
 
     def _union(self, members: list[Code], suggestion: str) -> Code:
         if "Any" in members:
-            return self._built_in("Any")
+            return Code("Any")
         flat = list(dict.fromkeys(part for member in members for part in member.split(" | ")))
         if "None" in flat:
             flat = [*(part for part in flat if part != "None"), "None"]
@@ -154,17 +156,13 @@ class Module:
         name = self.alias(suggestion, [part for part in flat if part != "None"])
         return Code(f"{name} | None" if "None" in flat else name)
 
-    def alias(self, name: str, members: Sequence[str]) -> Code:
-        """Define a name for a union; one that recurses is resolved when it is first used."""
-        if self.of_types and self.types.recursive & set(re.findall(r"\w+", " ".join(members))):
-            self.uses.add("TypeAliasType")
-            arguments = [python(name), python(" | ".join(members))]
-            return self._define(name, [Code(f"{name} = {call('TypeAliasType', arguments, len(name) + 3)}")])
-        return self._define(name, [union(f"{name} = ", members)])
+    def _free(self, suggestion: str) -> str:
+        """The suggestion, or with a number when something has that name already."""
+        taken = self.taken | self.reserved
+        numbered = (class_name(suggestion, str(number)) for number in count(2))
+        return suggestion if suggestion not in taken else next(name for name in numbered if name not in taken)
 
     def _define(self, name: str, lines: Sequence[Code]) -> Code:
-        if name in self.taken:
-            self.clashes.append(name)
         self.taken.add(name)
         self.definitions.append(Definition(Code(name), tuple(lines)))
         return Code(name)
@@ -173,12 +171,16 @@ class Module:
 def _values(node: Schema, types: Types) -> list[Any] | None:
     """The values of `enum` or `const`, if a Literal can hold them."""
     values = types.values(node)
-    return (
-        values
-        if values is not None and all(value is None or isinstance(value, str | int) for value in values)
-        else None
-    )
+    fit = values is not None and all(value is None or isinstance(value, str | int) for value in values)
+    return values if fit else None
 
 
 def _admits_none(annotation: str) -> bool:
     return annotation in ("Any", "None") or annotation.endswith(" | None")
+
+
+def _words(line: str) -> set[str]:
+    if line.lstrip().startswith('"""'):
+        return set()
+    # The text of an alias that is resolved late is code, too.
+    return words(line.replace('"', " ")) if " = TypeAliasType(" in line else words(line)

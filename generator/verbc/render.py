@@ -9,6 +9,8 @@ from .ir import Package
 from .outputs import OUTPUTS
 from .support_set import support_text, testing_text
 
+_json = json.JSONEncoder().encode  # one encoder for the thousands of small parts
+
 
 def render(package: Package) -> dict[str, str]:
     """Every file of a package, by its path below the package's folder, sorted."""
@@ -31,18 +33,13 @@ def render(package: Package) -> dict[str, str]:
 
 def registry_json(registry: Mapping[str, Any]) -> str:
     """The registry as JSON with a line for each part, and for each part of a verb, so that changes read well."""
-    parts = [
-        f"  {json.dumps(key)}: {_verbs(value) if key == 'verbs' else json.dumps(value)}"
-        for key, value in registry.items()
-    ]
+    parts = [f"  {_json(key)}: {_verbs(value) if key == 'verbs' else _json(value)}" for key, value in registry.items()]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _verbs(verbs: list[dict[str, Any]]) -> str:
     shown = [
-        "    {\n"
-        + ",\n".join(f"      {json.dumps(key)}: {json.dumps(value)}" for key, value in verb.items())
-        + "\n    }"
+        "    {\n" + ",\n".join(f"      {_json(key)}: {_json(value)}" for key, value in verb.items()) + "\n    }"
         for verb in verbs
     ]
     return "[\n" + ",\n".join(shown) + "\n  ]"

@@ -18,11 +18,7 @@ DEPENDENCIES = ("jsonschema-rs>=0.61", "mcp>=2.3,<3", "pydantic>=2.12")
 
 
 def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
-    """The package of a checked spec. `name` is where the spec lies, `carried` its hand-written files.
-
-    Raises:
-        SpecError: two classes of the package would have one name.
-    """
+    """The package of a checked spec. `name` is where the spec lies, `carried` its hand-written files."""
     types = types_of(parsed)
     registry = registry_of(parsed, types)
     server = parsed.spec.server

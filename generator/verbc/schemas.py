@@ -9,6 +9,7 @@ from .spec import Schema
 
 JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 KEYWORDS = tuple(Schema.model_fields)  # in the order in which schemas show them
+_SCALARS = JSON_TYPES - {"array", "object"}
 _NARROWING = frozenset({"enum", "const", "anyOf", "oneOf"})  # what leaves less than the type does
 
 Node = Schema | str  # a schema, or the name of a type
@@ -147,6 +148,8 @@ class Types:
         return {"type": name} if name in JSON_TYPES else self.form(self.named[name])
 
     def _definitions(self, node: Node) -> dict[str, Any]:
+        if not self.recursive:
+            return {}
         found: set[str] = set()
         pending = [node]
         while pending:
@@ -209,8 +212,10 @@ def json_types(value: Any) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def by_type_alone(node: Schema) -> Schema:
+def by_type_alone(node: Schema) -> Node:
     """The node without `enum` and `const`, whose values are read by its type alone."""
+    if node.type in _SCALARS and not (node.anyOf or node.oneOf):
+        return str(node.type)  # nothing else matters to a scalar, and copying a node takes long
     kept = {keyword: getattr(node, keyword) for keyword in node.model_fields_set - {"enum", "const"}}
     return Schema.model_construct(set(kept), **kept)
 

@@ -127,7 +127,7 @@ def load(source: Source) -> Map:
 
 
 def _cannot_stand(character: str) -> str:
-    return f"the character U+{ord(character):04X} cannot stand in YAML; take it out"
+    return f"the character U+{ord(character):04X} cannot stand in a spec; take it out"
 
 
 def _failure(source: Source, offset: int, message: str) -> SpecError:

@@ -1,8 +1,8 @@
 """Generated packages on the disk: comparing them with what they should be, and making them so.
 
 A package's folder has a manifest that lists each file with its SHA-256. Whatever it does not list is somebody else's, and
-is never touched. The manifest is written before the files it lists and once more when all are there, so a run that was
-killed leaves whole files, old or new, and the next run knows them as its own.
+is never touched. While files are written the manifest lists them with their new digests and their old ones, so a run that
+was killed leaves whole files, old or new, and the next run knows them as its own.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from .problems import NothingWrittenError
 
@@ -35,13 +36,20 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a run did to one package, as sorted paths below its folder."""
+class Change:
+    """What has to be done to one package, as sorted paths below its folder."""
 
-    written: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    overwritten: tuple[str, ...] = ()  # listed files that somebody had edited; part of `written`
+    folder: Path
+    texts: Mapping[str, str]
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    overwritten: tuple[str, ...]  # listed files that somebody had edited; part of `written`
+    kept: tuple[str, ...]  # files that are no longer generated, and that somebody had edited
+    replaced: Mapping[str, str]  # the digests that files to be written have now
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        return tuple(sorted(self.texts.keys() - set(self.written)))
 
 
 def digests_of(texts: Mapping[str, str]) -> dict[str, str]:
@@ -57,33 +65,60 @@ def compare(digests: Mapping[str, str], folder: Path) -> Drift:
     return Drift(tuple(sorted(changed)), tuple(sorted(set(wanted) - found)), tuple(sorted(found - set(wanted))))
 
 
-def write(texts: Mapping[str, str], folder: Path) -> Written:
-    """Make a package's folder hold `texts`; with no texts, remove what its manifest lists.
+def plan(texts: Mapping[str, str], folder: Path) -> Change:
+    """How to make a package's folder hold `texts`; with no texts, how to remove what its manifest lists.
 
     Raises:
-        NothingWrittenError: a file that the manifest does not list, or a link, stands where one has to be written.
+        NothingWrittenError: a file that the manifest does not list, or a link, is in the way.
+    """
+    listed, new = _listed(folder), digests_of(texts)
+    _refuse_links(folder, {*listed, *new, MANIFEST})
+    disk = {path: _disk_digest(folder / path) for path in {*listed, *new}}
+    leaving = {path for path in listed if path not in new and disk[path] is not None}
+    removed = {path for path in leaving if disk[path] in listed[path]}
+    _refuse_foreign(folder, [path for path in new if disk[path] not in (None, new[path]) and path not in listed])
+    _refuse_foreign(folder, _blockers(folder, new, removed))
+    written = sorted(path for path in new if disk[path] != new[path])
+    return Change(
+        folder,
+        texts,
+        tuple(written),
+        tuple(sorted(removed)),
+        tuple(path for path in written if disk[path] is not None and disk[path] not in listed.get(path, ())),
+        tuple(sorted(leaving - removed)),
+        {path: digest for path in (*written, *removed) if (digest := disk[path]) is not None},
+    )
+
+
+def apply(change: Change) -> None:
+    """Do it.
+
+    Raises:
         OSError: the disk does not let us.
     """
-    listed = _listed(folder)
-    new = digests_of(texts)
-    old = {path: _disk_digest(folder / path) for path in {*listed, *new}}
-    _refuse_foreign(folder, [path for path in new if old[path] not in (None, new[path]) and path not in listed])
-    _refuse_links(folder, {*listed, *new, MANIFEST})
-    changing = sorted(path for path in new if old[path] != new[path])
-    leaving = sorted(path for path in listed if path not in new and old[path] == listed[path])
-    if changing or leaving or _read(folder / MANIFEST) != _manifest(new).encode():
+    folder, new = change.folder, digests_of(change.texts)
+    (folder / UNFINISHED).unlink(missing_ok=True)
+    manifest = _manifest(new)
+    if not change.written and not change.removed and _read(folder / MANIFEST) == manifest.encode():
+        return
+    if change.texts or folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder, MANIFEST, _manifest({**{path: listed[path] for path in leaving}, **new}))
-        for path in changing:
-            _replace(folder, path, texts[path])
-        for path in leaving:
-            _remove(folder, path)
-        if texts:
-            _replace(folder, MANIFEST, _manifest(new))
-        else:
-            _remove(folder, MANIFEST)
-    edited = [path for path in changing if old[path] is not None and path in listed and old[path] != listed[path]]
-    return Written(tuple(changing), tuple(sorted(set(new) - set(changing))), tuple(leaving), tuple(edited))
+        _replace(folder, MANIFEST, _manifest(new, change.replaced))
+    for path in change.removed:
+        _remove(folder, path)
+    for path in change.written:
+        _replace(folder, path, change.texts[path])
+    if change.texts:
+        _replace(folder, MANIFEST, manifest)
+    else:
+        _remove(folder, MANIFEST)
+
+
+def write(texts: Mapping[str, str], folder: Path) -> Change:
+    """Plan and apply at once. Raises what these raise."""
+    change = plan(texts, folder)
+    apply(change)
+    return change
 
 
 def packages(folder: Path) -> list[str]:
@@ -91,33 +126,48 @@ def packages(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
 
 
-def _manifest(digests: Mapping[str, str]) -> str:
-    return json.dumps({"verbc": 1, "files": dict(sorted(digests.items()))}, indent=2) + "\n"
+def _manifest(digests: Mapping[str, str], replaced: Mapping[str, str] | None = None) -> str:
+    """The manifest; while files are being written, with the digests that they had before."""
+    data: dict[str, Any] = {"verbc": 1, "files": dict(sorted(digests.items()))}
+    if replaced:
+        data["replaced"] = dict(sorted(replaced.items()))
+    return json.dumps(data, indent=2) + "\n"
 
 
-def _listed(folder: Path) -> dict[str, str]:
+def _listed(folder: Path) -> dict[str, set[str]]:
+    """The files that are ours, with every digest that we gave them: two where a run was killed."""
     data = _read(folder / MANIFEST)
     if data is None:
         return {}
+    listed: dict[str, set[str]] = {}
     try:
-        files = json.loads(data)["files"]
-        return {str(path): str(digest) for path, digest in files.items() if _inside(str(path))}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise NothingWrittenError(
-            f"{folder / MANIFEST} is not a manifest of verbc; restore it or remove the folder"
-        ) from None
+        manifest = json.loads(data)
+        for files in (manifest["files"], manifest.get("replaced", {})):
+            for path, digest in files.items():
+                if _inside(path):
+                    listed.setdefault(path, set()).add(str(digest))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        sentence = f"{folder / MANIFEST} is not a manifest of verbc; restore it or remove the folder"
+        raise NothingWrittenError(sentence) from None
+    return listed
 
 
 def _inside(path: str) -> bool:
     """Whether a path stays in its folder. A manifest is a file that anybody can edit."""
-    parts = path.split("/")
-    return not path.startswith("/") and not {"", ".", ".."} & set(parts)
+    return path.isprintable() and not {"", ".", ".."} & set(path.split("/"))
 
 
 def _refuse_foreign(folder: Path, paths: Iterable[str]) -> None:
     if found := sorted(paths):
         names = ", ".join(str(folder / path) for path in found)
         raise NothingWrittenError(f"not written by verbc, and in the way: {names}; move it away or remove it")
+
+
+def _blockers(folder: Path, paths: Iterable[str], removed: set[str]) -> list[str]:
+    """Files that stand where a folder has to be, and folders that stand where a file has to be."""
+    parents = {parent.as_posix() for path in paths for parent in Path(path).parents if parent != Path()}
+    files = [parent for parent in parents - removed if (folder / parent).exists() and not (folder / parent).is_dir()]
+    return [*files, *(path for path in (*paths, MANIFEST) if (folder / path).is_dir())]
 
 
 def _refuse_links(folder: Path, paths: Iterable[str]) -> None:
@@ -138,7 +188,7 @@ def _files(folder: Path) -> Iterable[str]:
 def _read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
 
 
@@ -166,6 +216,6 @@ def _remove(folder: Path, path: str) -> None:
     place = folder / path
     place.unlink(missing_ok=True)
     for parent in place.parents:
-        if not parent.is_relative_to(folder) or any(parent.iterdir()):
+        if not parent.is_relative_to(folder) or not parent.is_dir() or any(parent.iterdir()):
             break
         parent.rmdir()

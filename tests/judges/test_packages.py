@@ -57,9 +57,12 @@ Tree(label=1)  # type: ignore[arg-type]
 """
 
 
-def formatted_files(folder: Path) -> int:
-    """How many files the formatter looks at: Python, and Markdown with Python in it."""
-    return sum(1 for path in folder.rglob("*") if path.suffix in (".py", ".md"))
+def is_clean(package: Path) -> None:
+    """The formatter and the linter look at every file, Markdown included, and would change none."""
+    files = sum(1 for path in package.rglob("*") if path.suffix in (".py", ".md"))
+    formatted = output([TOOLS / "ruff", "format", "--check", "--no-cache"], cwd=package)
+    assert formatted == f"{files} files already formatted\n"
+    assert output([TOOLS / "ruff", "check", "--no-cache"], cwd=package) == "All checks passed!\n"
 
 
 def names_in(archive: Path) -> set[str]:
@@ -90,8 +93,7 @@ def test_what_lies_above_a_package_changes_nothing(
     (tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\n", encoding="utf-8")
     package = tmp_path / distribution(name)
     shutil.copytree(packages / distribution(name), package)
-    for command in (["format", "--check"], ["check"]):
-        output([TOOLS / "ruff", *command, "--no-cache", "."], cwd=package)
+    is_clean(package)
     build_wheel(builder, package, tmp_path / "dist")
     found, usual = wheel(tmp_path / "dist", distribution(name)), wheel(wheels, distribution(name))
     assert found.read_bytes() == usual.read_bytes(), names_in(found) ^ names_in(usual)
@@ -102,10 +104,7 @@ def test_what_lies_above_a_package_changes_nothing(
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_formatter_and_linter_change_nothing(packages: Path, name: str) -> None:
-    package = packages / distribution(name)
-    formatted = output([TOOLS / "ruff", "format", "--check", "--no-cache"], cwd=package)
-    assert formatted == f"{formatted_files(package)} files already formatted\n"
-    assert output([TOOLS / "ruff", "check", "--no-cache"], cwd=package) == "All checks passed!\n"
+    is_clean(packages / distribution(name))
 
 
 def test_types_are_strict(bare: Path, tmp_path: Path) -> None:
@@ -114,7 +113,7 @@ def test_types_are_strict(bare: Path, tmp_path: Path) -> None:
     install(environment, "types-pyyaml")  # the types of what lion's handlers import
     (tmp_path / "consumer.py").write_text(CONSUMER, encoding="utf-8")
     wanted = [word for name in PACKAGES for word in ("--package", module(name))]
-    options = ["--strict", "--cache-dir", os.devnull, "--python-executable", python]
+    options: list[str | Path] = ["--strict", "--cache-dir", os.devnull, "--python-executable", python]
     output([TOOLS / "mypy", *options, *wanted, "--module", "consumer"], cwd=tmp_path)
 
 
@@ -137,7 +136,8 @@ def test_every_module_is_imported_without_a_warning(bare: Path, tmp_path: Path, 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_command_tells_version_and_verbs(packages: Path, bare: Path, tmp_path: Path, name: str) -> None:
     registry = json.loads((packages / distribution(name) / module(name) / "registry.json").read_text(encoding="utf-8"))
-    script, as_module = [bare / "bin" / distribution(name)], [bare / "bin" / "python", "-m", module(name)]
+    script: list[str | Path] = [bare / "bin" / distribution(name)]
+    as_module: list[str | Path] = [bare / "bin" / "python", "-m", module(name)]
     version = output([*script, "--version"], cwd=tmp_path)
     assert version.startswith(f"{distribution(name)} {registry['server']['version']}\nregistry {registry['digest']}\n")
     catalog = output([*script, "verbs"], cwd=tmp_path)

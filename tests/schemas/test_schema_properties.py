@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from verbc.support.validation import bounded_result
 from verbc.testing.values import accepted
 
-from .compiled import Server, files_of, same, served
+from .compiled import Server, files_of, same, served, taking
 from .schemas_at_random import TYPES, verbs
 
 QUIETLY = settings(
@@ -59,6 +59,48 @@ def results_are_given_back(server: Server, verb: str, data: st.DataObject) -> No
     adapter = result_type(server, verb)
     view = adapter.dump_python(adapter.validate_python(result, strict=True), by_alias=True, exclude_unset=True)
     assert same(view, result), (view, result)
+
+
+# Schemas whose values are easily taken for one another in Python, and values that have to come through as they are.
+ALIKE: dict[str, tuple[Any, list[Any]]] = {
+    "ones": ({"enum": [1, True, "1"]}, [1, True, "1"]),
+    "zeros": ({"enum": [False, 0, "0", None]}, [False, 0, "0", None]),
+    "half": ({"enum": [1.5, True, 1]}, [1.5, True, 1]),
+    "types": ({"type": ["boolean", "integer", "number"]}, [True, 1, 0, False, 1.5, 10**30]),
+    "constants": ({"anyOf": [{"const": 1}, {"const": True}]}, [1, True]),
+    "constant": ({"anyOf": [{"const": 0}, "boolean"]}, [0, True, False]),
+    "nested": (
+        {"type": "array", "items": {"anyOf": ["integer", {"type": "array", "items": {"enum": [0, False]}}]}},
+        [[1, [0, False]]],
+    ),
+    "objects": (
+        {
+            "anyOf": [
+                {"type": "object", "properties": {"a": "integer"}, "additionalProperties": True},
+                {
+                    "type": "object",
+                    "properties": {"a": "number", "b": {"type": "object", "additionalProperties": True}},
+                },
+            ]
+        },
+        [{}, {"a": 1}, {"a": 1, "b": {"c": [True]}}, {"a": 1.5, "b": {}}, {"z": {"a": 1}}],
+    ),
+    "members": (
+        {"type": "object", "properties": {"copy": "string", "_private": "integer"}, "additionalProperties": True},
+        [{"copy": "a", "_private": 1, "self": 2, "model_fields": 3, "model_extra": 4, "__dict__": 5, "__class__": "b"}],
+    ),
+}
+
+
+def test_views_tell_alike_values_apart(tmp_path: Path) -> None:
+    verbs_of_schemas = {name: taking(schema) for name, (schema, _) in ALIKE.items()}
+    with served("alike", files_of("alike", verbs_of_schemas, tmp_path), tmp_path / "package") as server:
+        for name, (_, values) in ALIKE.items():
+            for value in values:
+                arguments = server.judged(name, value)
+                assert arguments is not None, (name, value)
+                view = server.view(name, arguments)
+                assert same(view, arguments), (name, view, arguments)
 
 
 def test_views_take_and_give_back_what_schemas_accept(tmp_path: Path) -> None:

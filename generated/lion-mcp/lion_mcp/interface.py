@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Protocol,
+)
 
 from lion_mcp._support.call import Call
 from lion_mcp._support.refusal import Refusal

@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from ..problems import NothingWrittenError
+from ..problems import NothingWrittenError, quoted
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -17,7 +17,7 @@ def starter(name: str) -> dict[str, str]:
     """
     if not NAME.fullmatch(name) or len(name) > 36:
         raise NothingWrittenError(
-            f'"{name}" is no name for a server; use at most 36 lower-case letters and digits, in parts joined by -'
+            f"{quoted(name)} is no name for a server; use at most 36 lower-case letters and digits, in parts joined by -"
         )
     folder = files("verbc") / "starter"
     return {

@@ -266,8 +266,9 @@ def test_a_memory_of_the_wrong_shape_does_not_matter(project: Path) -> None:
     assert main(["check"]) == 0
     for path in (project / "cache").rglob("*.json"):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        for packages in ({"one-mcp": []}, {"one-mcp": 5}, {"one-mcp": {"../x": "y"}}, {"one-mcp": {"README.md": None}}):
-            path.write_text(json.dumps({**entry, "packages": packages}), encoding="utf-8")
+        shapes: list[Any] = [[], 5, {"../x": "y"}, {"README.md": None}, {}]
+        for shape in shapes:
+            path.write_text(json.dumps({**entry, "packages": {"one-mcp": shape}}), encoding="utf-8")
             assert main(["check"]) in (0, 1)
 
 

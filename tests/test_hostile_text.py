@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ def everywhere(text: str) -> dict[str, str]:
     return {**dict.fromkeys(LINES, one_line(text)), **dict.fromkeys(TEXTS, text)}
 
 
+@cache
 def shape(code: str) -> str:
     """A module without its texts: two modules of one shape do the same things."""
     tree = ast.parse(code)
@@ -137,7 +139,7 @@ def active(page: str) -> Counter[str]:
             found[character] += character in "`*_[]<>|&~"
             place += 1
         found["starts a block"] += line.lstrip()[:1] in ("#", "-", "+", "=", ">", "|", "~")
-        found["links itself"] += len(LINKS.findall(line))
+        found["links itself"] += len(LINKS.findall(re.sub(r"`[^`]*`", "", line)))
     return +found
 
 
@@ -156,12 +158,16 @@ def at(registry: Any, path: str) -> Any:
     return registry
 
 
+# Harmless packages with longer texts: a long default stands in a call of Field, a long constant gets a name of its own.
+LONGER: list[dict[str, str]] = []
+
+
 def check(files: Mapping[str, str], harmless: Mapping[str, str], texts: Mapping[str, str]) -> None:
     """The same package as with harmless texts, but for the texts, which are all there."""
     assert list(files) == list(harmless)
     for path, code in emitted(files).items():
-        assert shape(code) == shape(harmless[path]), path
         assert code.isascii(), path
+        assert code == harmless[path] or shape(code) in {shape(other[path]) for other in (harmless, *LONGER)}, path
     registry = json.loads(files["demo_mcp/registry.json"])
     for field, path in {**LINES, **TEXTS}.items():
         wanted = texts.get(field, "Harmless.")
@@ -194,6 +200,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def harmless(folder: Path) -> dict[str, str]:
+    long = "Harmless, but not short. "
+    LONGER.extend([compiled(folder, {"constant": long * 4}), compiled(folder, everywhere(long * 40))])
     return compiled(folder, {})
 
 
@@ -217,14 +225,17 @@ CHARACTERS = st.one_of(
 ANY = st.lists(CHARACTERS, min_size=1, max_size=25).map("".join)
 
 
-@SEVERAL
-@given(text=ANY, field=st.sampled_from([*LINES, *TEXTS]), other=ANY)
-def test_any_text_in_any_field(text: str, field: str, other: str, folder: Path, harmless: dict[str, str]) -> None:
-    texts = {**everywhere(text), field: one_line(other)}
-    check(compiled(folder, texts), harmless, texts)
+def test_any_text_in_any_field(folder: Path, harmless: dict[str, str]) -> None:
+    @SEVERAL
+    @given(ANY, st.sampled_from([*LINES, *TEXTS]), ANY)
+    def holds(text: str, field: str, other: str) -> None:
+        texts = {**everywhere(text), field: one_line(other)}
+        check(compiled(folder, texts), harmless, texts)
+
+    holds()
 
 
-@pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x0b", "\uffff"])
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x0b"])
 def test_control_characters_are_refused_everywhere(character: str, folder: Path) -> None:
     for field in (*LINES, *TEXTS):
         with pytest.raises(SpecError, match=rf"U\+{ord(character):04X}") as raised:
@@ -299,10 +310,13 @@ def test_hostile_names(name: str, folder: Path, harmless_names: dict[str, str]) 
     check_names(compiled_names(folder, name), harmless_names, name)
 
 
-@SEVERAL
-@given(name=ANY.filter(lambda text: bool(nameable([text]))))
-def test_any_name(name: str, folder: Path, harmless_names: dict[str, str]) -> None:
-    check_names(compiled_names(folder, name), harmless_names, name)
+def test_any_name(folder: Path, harmless_names: dict[str, str]) -> None:
+    @SEVERAL
+    @given(ANY.filter(lambda text: bool(nameable([text]))))
+    def holds(name: str) -> None:
+        check_names(compiled_names(folder, name), harmless_names, name)
+
+    holds()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from verbc.literals import (
     call,
     docstring,
     imports,
+    literal_type,
     markdown,
     markdown_code,
     python,
@@ -236,7 +236,7 @@ def test_imports_are_formatted_and_sorted(lines: list[tuple[str, list[str]]]) ->
 
 def printed(module: str, names: list[str]) -> str:
     """An import inside a function, where its lines are indented and each is sorted alone."""
-    return imports(f"package.models.{module}", names).replace("\n", "\n    ")
+    return imports(f"package.models.{module}", names, 4)
 
 
 ARGUMENTS = st.lists(st.one_of(TEXTS.map(python_text), FIELDS.map("params.{}".format)), min_size=1, max_size=4)
@@ -276,10 +276,18 @@ def test_signatures_are_formatted(functions: list[tuple[str, list[str], str]]) -
     assert formatted(code) == code
 
 
-@pytest.mark.parametrize("opening", ["Literal[", "["])
-def test_brackets_of_one_are_formatted(opening: str) -> None:
+def test_brackets_of_one_are_formatted() -> None:
     name = "n" * 20
-    code = body(f"{name} = {bracketed(opening, [python_text('x' * length)], ']')}" for length in range(1, 130))
+    texts = [python_text("x" * length) for length in range(1, 130)]
+    code = body(f"{name} = {bracketed('[', [text], ']', column=len(name) + 3)}" for text in texts)
+    assert formatted(code) == code
+
+
+@BATCHES
+@given(st.lists(st.tuples(CLASSES, st.lists(st.one_of(LONG_TEXTS, st.integers()), min_size=1, max_size=4)), min_size=5))
+@example([("N" * count, ["x" * 60]) for count in range(1, 51)])
+def test_literal_types_are_formatted(types: list[tuple[str, list[Any]]]) -> None:
+    code = body(literal_type(f"{name} = ", values) for name, values in types)
     assert formatted(code) == code
 
 

@@ -278,7 +278,7 @@ def test_what_is_no_manifest_stops_everything(text: str, tmp_path: Path) -> None
     assert on_disk(tmp_path) == {MANIFEST: text}
 
 
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", "a" * 300, "a/" * 3000 + "a", "", ".", "..", "pkg/", "/", "a\nb"])
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "a" * 300, "a/" * 400 + "a", "", ".", "..", "pkg/", "/", "a\nb"])
 def test_a_manifest_of_impossible_paths_does_no_harm(path: str, tmp_path: Path) -> None:
     forge(tmp_path, {path: digest("")})
     try:

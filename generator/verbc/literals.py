@@ -41,26 +41,37 @@ def _escaped(character: str) -> str:
     return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
 
-def python(value: Any, indent: int = 0) -> Code:
-    """A Python literal of JSON data, its later lines indented by `indent` blanks."""
+def python(value: Any, indent: int = 0, column: int | None = None) -> Code:
+    """A Python literal of JSON data that begins at `column`, its later lines indented by `indent` blanks."""
+    inner = indent + 4
     match value:
         case str():
             return python_text(value)
         case None | bool() | int() | float():
             return Code(repr(value).replace("e+", "e"))
         case dict():
-            return bracketed(
-                "{", [f"{python_text(key)}: {python(item, indent + 4)}" for key, item in value.items()], "}", indent
-            )
+            keys = [(f"{python_text(key)}: ", item) for key, item in value.items()]
+            items = [f"{key}{python(item, inner, inner + len(key))}" for key, item in keys]
+            return bracketed("{", items, "}", indent, column)
         case list() | tuple():
-            return bracketed("[", [python(item, indent + 4) for item in value], "]", indent)
+            return bracketed("[", [python(item, inner) for item in value], "]", indent, column)
     raise TypeError(f"no literal for {type(value).__name__}")
 
 
-def bracketed(opening: str, items: Iterable[str], closing: str, indent: int = 0, *, explode: bool = False) -> Code:
-    """Items in brackets: each on a line of its own, with a trailing comma; none, or a short single one, inline."""
+def bracketed(
+    opening: str,
+    items: Iterable[str],
+    closing: str,
+    indent: int = 0,
+    column: int | None = None,
+    *,
+    explode: bool = False,
+) -> Code:
+    """Items in brackets: each on a line of its own, with a trailing comma; none, or a single one that fits, inline."""
     items = list(items)
-    if not items or (len(items) == 1 and not explode and "\n" not in items[0] and len(items[0]) + indent < WIDTH // 2):
+    begins = indent if column is None else column
+    fits = len(items) == 1 and "\n" not in items[0] and begins + len(opening) + len(items[0]) + len(closing) < WIDTH
+    if not items or (fits and not explode):
         return Code(f"{opening}{''.join(items)}{closing}")
     inner = " " * (indent + 4)
     return Code(opening + "".join(f"\n{inner}{item}," for item in items) + f"\n{' ' * indent}{closing}")
@@ -166,8 +177,9 @@ def _toml_escaped(character: str) -> str:
     return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
 
-# What means something to a Markdown reader anywhere in a line, to a table, or to HTML inside it; and only at its start.
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~]|^(?:[#+=-]|\d+(?=[.)]))")
+# What means something to a Markdown reader anywhere in a line, to a table, or to HTML inside it; what becomes a link by
+# itself; and what means something only at the start of a line.
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~@]|:(?=//)|(?<=www)\.|^(?:[#+=-]|\d+(?=[.)]))", re.IGNORECASE)
 
 
 def markdown(text: str) -> Code:

@@ -31,7 +31,9 @@ class Module:
     fill_defaults: bool
     reserved: frozenset[str]  # names that belong to types and verbs
     definitions: list[Definition] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
+    claimed: set[str] = field(default_factory=set)  # names that were given out, whether something was defined or not
+
+    defined: set[str] = field(default_factory=set)
 
     @property
     def words(self) -> set[str]:
@@ -46,6 +48,7 @@ class Module:
         self, name: str, text: str, properties: Mapping[str, Node], required: Sequence[str], extra: Code | None
     ) -> Code:
         """Define a class with a field for each property; `extra` is the type of further properties, None forbids them."""
+        name = self._undefined(name)
         fields = [self._field(wire, node, wire in required, name) for wire, node in properties.items()]
         body = [Code(f"class {name}({'Open' if extra else 'Closed'}):"), Code(f"    {docstring(text)}")]
         if extra and extra != "Any":
@@ -54,6 +57,7 @@ class Module:
 
     def alias(self, name: str, members: Sequence[str]) -> Code:
         """Define a name for a union; one that recurses is resolved when it is first used."""
+        name = self._undefined(name)
         if self.of_types and self.types.recursive & words(" ".join(members)):
             arguments = [python(name), python(" | ".join(members))]
             return self._define(name, [Code(f"{name} = {call('TypeAliasType', arguments, len(name) + 3)}")])
@@ -80,14 +84,14 @@ class Module:
         if not required and default is None and not _admits_none(annotation):
             annotation = Code(f"{annotation} | None")
         head = Code(f"    {attribute}: {annotation}")
-        options = [] if required else [f"default={python(default, 8)}"]
+        options = [] if required else [f"default={python(default, 8, 16)}"]
         if attribute != wire:
             options.append(f"alias={python(wire)}")
         if isinstance(default, list | dict):
             options.append("validate_default=True")
         if not options:
             return head
-        simple = Code(f"{head} = {python(default)}")
+        simple = Code(f"{head} = {python(default, 4, len(head) + 3)}")
         if len(options) == 1 and not required and "\n" not in simple and len(simple) <= WIDTH:
             return simple
         return Code(f"{head} = {bracketed('Field(', options, ')', 4, explode=True)}")
@@ -108,7 +112,8 @@ class Module:
             return Code("None")
         code = literal_type("", members)
         if len(members) > 1 or len(code) >= 40:
-            code = self._define(suggestion, [literal_type(f"{suggestion} = ", members)])
+            name = self._undefined(suggestion)
+            code = self._define(name, [literal_type(f"{name} = ", members)])
         return Code(f"{code} | None" if len(members) < len(values) else code)
 
     def _of_type(self, name: str, node: Schema, suggestion: str, text: str) -> Code:
@@ -157,13 +162,19 @@ class Module:
         return Code(f"{name} | None" if "None" in flat else name)
 
     def _free(self, suggestion: str) -> str:
-        """The suggestion, or with a number when something has that name already."""
-        taken = self.taken | self.reserved
+        """Claim the suggestion, or the suggestion with a number when something else has that name."""
+        taken = self.claimed | self.reserved
         numbered = (class_name(suggestion, str(number)) for number in count(2))
-        return suggestion if suggestion not in taken else next(name for name in numbered if name not in taken)
+        name = suggestion if suggestion not in taken else next(name for name in numbered if name not in taken)
+        self.claimed.add(name)
+        return name
+
+    def _undefined(self, name: str) -> str:
+        """The name, or a free one like it once something was defined under it."""
+        return self._free(name) if name in self.defined else name
 
     def _define(self, name: str, lines: Sequence[Code]) -> Code:
-        self.taken.add(name)
+        self.defined.add(name)
         self.definitions.append(Definition(Code(name), tuple(lines)))
         return Code(name)
 

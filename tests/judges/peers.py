@@ -17,7 +17,7 @@ TYPESCRIPT_SDK = NODE / "node_modules" / "@modelcontextprotocol" / "sdk"
 PROBE = ROOT / ".peers" / "probe" / "bin" / "amagi-mcp-probe"
 CLIENT = Path(__file__).with_name("client.mjs")
 
-GIVE_UP_AFTER = 120  # seconds
+GIVE_UP_AFTER = 600  # seconds, so that a judge that hangs fails its test
 
 
 def peer(path: Path) -> Path:

@@ -61,7 +61,7 @@ def results_are_given_back(server: Server, verb: str, data: st.DataObject) -> No
     assert same(view, result), (view, result)
 
 
-# Schemas whose values are easily taken for one another in Python, and values that have to come through as they are.
+# Schemas whose values or names are easily taken for one another in Python, and values that have to come through.
 ALIKE: dict[str, tuple[Any, list[Any]]] = {
     "ones": ({"enum": [1, True, "1"]}, [1, True, "1"]),
     "zeros": ({"enum": [False, 0, "0", None]}, [False, 0, "0", None]),
@@ -69,6 +69,7 @@ ALIKE: dict[str, tuple[Any, list[Any]]] = {
     "types": ({"type": ["boolean", "integer", "number"]}, [True, 1, 0, False, 1.5, 10**30]),
     "constants": ({"anyOf": [{"const": 1}, {"const": True}]}, [1, True]),
     "constant": ({"anyOf": [{"const": 0}, "boolean"]}, [0, True, False]),
+    "flag": ({"anyOf": [{"const": True}, "integer"]}, [1, True, 2]),
     "nested": (
         {"type": "array", "items": {"anyOf": ["integer", {"type": "array", "items": {"enum": [0, False]}}]}},
         [[1, [0, False]]],
@@ -85,6 +86,18 @@ ALIKE: dict[str, tuple[Any, list[Any]]] = {
         },
         [{}, {"a": 1}, {"a": 1, "b": {"c": [True]}}, {"a": 1.5, "b": {}}, {"z": {"a": 1}}],
     ),
+    "letters": (
+        {
+            "type": "object",
+            "properties": {
+                "\xe9": {"type": "object", "properties": {"\xe9": {"type": "object", "properties": {"a": "string"}}}},
+                "ref": {"type": "array", "items": {"type": "object", "properties": {"b": "integer"}}},
+                "refItem": {"type": "object", "properties": {"c": "boolean"}},
+                "$ref": {"type": "object", "properties": {"d": "number"}},
+            },
+        },
+        [{"\xe9": {"\xe9": {"a": "x"}}, "ref": [{"b": 1}], "refItem": {"c": True}, "$ref": {"d": 0.5}}],
+    ),
     "members": (
         {"type": "object", "properties": {"copy": "string", "_private": "integer"}, "additionalProperties": True},
         [{"copy": "a", "_private": 1, "self": 2, "model_fields": 3, "model_extra": 4, "__dict__": 5, "__class__": "b"}],
@@ -92,7 +105,7 @@ ALIKE: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def test_views_tell_alike_values_apart(tmp_path: Path) -> None:
+def test_views_tell_alike_things_apart(tmp_path: Path) -> None:
     verbs_of_schemas = {name: taking(schema) for name, (schema, _) in ALIKE.items()}
     with served("alike", files_of("alike", verbs_of_schemas, tmp_path), tmp_path / "package") as server:
         for name, (_, values) in ALIKE.items():

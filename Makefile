@@ -1,7 +1,6 @@
 # The commands that a newcomer needs. Each sets up what it needs in .venv and .peers.
 PYTHON ?= python3.11
 BIN := .venv/bin
-PACKAGES := $(patsubst %/.verbc.json,%,$(wildcard generated/*/.verbc.json))
 
 .PHONY: help generate check test lint types peers benchmarks clean
 
@@ -23,7 +22,6 @@ types: .venv/ready
 
 test: .venv/ready peers ## Run all tests: the compiler's, each package's own, and those with real parts
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	for package in $(PACKAGES); do (cd $$package && PYTHONPATH=. ../../$(BIN)/python -m pytest -q) || exit 1; done
 
 peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
 

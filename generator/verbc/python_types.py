@@ -1,6 +1,6 @@
 """Schemas as written → typed Python: one class for each object, an alias for whatever is not a plain annotation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from .ir import Definition
 from .literals import WIDTH, Code, bracketed, call, docstring, literal_type, python, union, words
 from .names import class_name, field_name
-from .schemas import JSON_TYPES, Node, Types
+from .schemas import JSON_TYPES, Node, Types, single_type
 from .spec import Schema
 
 _BUILT_IN = {
@@ -141,13 +141,31 @@ class Module:
     def _alternatives(self, branches: Sequence[Node], suggestion: str) -> Code:
         if not branches:
             return Code("Any")
-        made = [
-            (branch, self._annotation(branch, class_name(suggestion, str(number))))
-            for number, branch in enumerate(branches, 1)
-        ]
-        # pydantic takes `true` for a literal 1, so whatever lets booleans through is tried first.
-        made.sort(key=lambda item: "boolean" not in self.types.admitted(item[0]))
-        return self._union([annotation for _, annotation in made], suggestion)
+        values: list[Any] = []
+        members: list[Code] = []
+        for number, branch in enumerate(self._flattened(branches), 1):
+            resolved = self.types.resolved(branch)
+            own = _values(resolved, self.types) if isinstance(resolved, Schema) else None
+            values += own or []
+            if own is None:
+                members.append(self._annotation(branch, class_name(suggestion, str(number))))
+        # pydantic confuses 1 and `true` in separate literals, so there is one for all values, and it is tried last.
+        if values:
+            distinct = list({(type(value), value): value for value in values}.values())
+            members.append(
+                self._literal(distinct, self._free(class_name(suggestion, "Value")) if members else suggestion)
+            )
+        return self._union(members, suggestion)
+
+    def _flattened(self, branches: Sequence[Node]) -> Iterator[Node]:
+        """The branches, and in place of one that is only a choice between others, these."""
+        for branch in branches:
+            resolved = self.types.resolved(branch)
+            inner = (
+                (resolved.anyOf or resolved.oneOf or ()) if isinstance(resolved, Schema) and not resolved.type else ()
+            )
+            recurs = (branch if isinstance(branch, str) else single_type(branch)) in self.types.recursive
+            yield from self._flattened(inner) if inner and not recurs else (branch,)
 
     def _union(self, members: list[Code], suggestion: str) -> Code:
         if "Any" in members:

@@ -71,19 +71,20 @@ def folder_to_look_from(cwd: str | None) -> Path:
 
 def roots_from(folder: Path) -> list[Root]:
     """Roots by precedence: the git repository's, the folder's and those above it, the home folder's."""
-    home = Path.home()
-    upwards = [folder, *folder.parents]
-    repository = [parent for parent in upwards if is_repository(parent)][:1]
-    bases = [base / ".lionagi" for base in dict.fromkeys([*repository, *upwards, home])]
+    home = str(Path.home())
+    upwards = [str(folder), *map(str, folder.parents)]
+    repository = next((base for base in upwards if is_repository(base)), None)
+    bases = dict.fromkeys([*([repository] if repository else []), *upwards, home])
     return [
-        Root(base / "agents", "global" if base == home / ".lionagi" else "project")
+        Root(Path(base, ".lionagi", "agents"), "global" if base == home else "project")
         for base in bases
-        if os.path.isdir(base)
+        if os.path.isdir(os.path.join(base, ".lionagi"))
     ]
 
 
-def is_repository(folder: Path) -> bool:
-    return os.path.isfile(folder / ".git") or os.path.isfile(folder / ".git" / "HEAD")
+def is_repository(folder: str) -> bool:
+    git = os.path.join(folder, ".git")
+    return os.path.isfile(git) or os.path.isfile(os.path.join(git, "HEAD"))
 
 
 def names_in(roots: Sequence[Root]) -> list[str]:

@@ -1,5 +1,5 @@
 # The commands that a newcomer needs. Each sets up what it needs in .venv and .peers.
-PYTHON ?= python3.11
+PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: help generate check test lint types peers benchmarks clean

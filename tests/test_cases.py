@@ -83,6 +83,13 @@ def test_ruff_changes_nothing(arguments: list[str], packages: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_package_without_models_is_typed(packages: Path, tmp_path: Path) -> None:
+    (place,) = package("replies", packages).glob("*/models/__init__.py")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=skip", f"--cache-dir={tmp_path}", str(place)]
+    done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("case", VALID)
 def test_registry_holds_what_is_expected(case: str, packages: Path) -> None:
     found = registry(package(case, packages))

@@ -9,6 +9,7 @@ import jsonschema_rs
 from .problems import listed, nearest, quoted
 from .schemas import JSON_TYPES, Node, Types, by_type_alone, children, json_types, type_names
 from .spec import Schema
+from .support.validation import Validator
 
 Path = tuple[str | int, ...]
 Fault = tuple[Path, str]  # where in the schema, and a sentence
@@ -207,17 +208,13 @@ def _refused_by_validator(node: Schema, types: Types) -> Iterator[Fault]:
     if node.pattern is None and "default" not in node.model_fields_set:
         return
     try:
-        validator = validator_of(types.advertised(node))
+        validator = Validator(types.advertised(node), names=True, subject="it")
+        validator.compile()
     except (jsonschema_rs.ValidationError, ValueError):
         yield ("pattern",), f"{quoted(node.pattern or '')} is not a regular expression"
         return
-    if "default" in node.model_fields_set and not validator.is_valid(types.data(node.default, node)):
-        yield ("default",), "the default does not fit its own schema"
-
-
-def validator_of(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """The validator of a schema, as servers use it."""
-    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+    if "default" in node.model_fields_set and (problems := validator.problems(types.data(node.default, node))):
+        yield ("default",), f"the default does not fit its own schema: {problems[0]}"
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -153,7 +153,14 @@ def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
             Mark(source, opened.line + 1, opened.column + 1),
             f"this is not YAML: the {what} that opens here is never closed",
         )
-    return Problem(mark, f"this is not YAML: {message}")
+    return Problem(mark, f"this is not YAML: {_PLAINLY.get(message, message)}")
+
+
+# What libyaml says of the two commonest slips, in words for people.
+_PLAINLY = {
+    "mapping values are not allowed in this context": "this colon would begin a map; put a text that holds one in quotes",
+    "found character that cannot start any token": "no text can begin with this character; put it in quotes",
+}
 
 
 _OPENING = {'"': "quote", "'": "quote", "[": "bracket", "{": "bracket"}

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from mcp import Client, MCPError
 

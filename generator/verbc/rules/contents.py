@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ..backends import CliBackend
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
-from ..schema_rules import faults, validator_of
+from ..schema_rules import faults
 from ..schemas import Node, Types, type_names, used_names
 from ..spec import Example, Schema, Verb
 from ..support.refusal import BUILT_IN_KINDS
+from ..support.validation import Validator
 from .lookups import cli_verbs, located_nodes, types_of
 
 LAST_EXIT_CODE = 255
@@ -118,12 +119,13 @@ def examples_fit(parsed: Parsed) -> Iterator[Problem]:
         if not verb.examples:
             continue
         schema = types.params(verb.params, verb.required, opened=bool(verb.varies_with))
-        accepts = validator_of(schema).is_valid
+        accepts = Validator(schema, names=True, refused=verb.refused, subject="the arguments")
         for index, example in enumerate(verb.examples):
             path = ("verbs", name, "examples", index)
             args = {key: types.data(value, verb.params.get(key)) for key, value in example.args.items()}
-            if not accepts(args):
-                yield Problem(parsed.at(*path, "args"), f"these arguments do not fit the parameters of {quoted(name)}")
+            if problems := accepts.problems(args):
+                sentence = f"these arguments do not fit the parameters of {quoted(name)}: {problems[0]}"
+                yield Problem(parsed.at(*path, "args"), sentence)
             yield from _result_fits(parsed, verb, example, path, types)
 
 
@@ -136,5 +138,7 @@ def _result_fits(
         yield Problem(parsed.key_at(*path, "refusal"), 'an example has a "result" or a "refusal", not both')
     elif verb.result is not None:
         schema = types.advertised(verb.result)
-        if not validator_of(schema).is_valid(types.data(example.result, verb.result)):
-            yield Problem(parsed.at(*path, "result"), "this result does not fit the declared one")
+        if problems := Validator(schema, names=True, subject="the result").problems(
+            types.data(example.result, verb.result)
+        ):
+            yield Problem(parsed.at(*path, "result"), f"this result does not fit the declared one: {problems[0]}")

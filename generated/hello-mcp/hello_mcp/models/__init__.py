@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hello_mcp.models.root import LogParams
 
-__all__ = [
+__all__: list[str] = [
     "LogParams",
 ]
 
-MODULES = {
+MODULES: dict[str, str] = {
     "LogParams": "root",
 }
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         TeamShowParams,
     )
 
-__all__ = [
+__all__: list[str] = [
     "DispatchAckParams",
     "DispatchId",
     "DispatchLsParams",
@@ -97,7 +97,7 @@ __all__ = [
     "TeamShowParams",
 ]
 
-MODULES = {
+MODULES: dict[str, str] = {
     "DispatchAckParams": "dispatch",
     "DispatchId": "_types",
     "DispatchLsParams": "dispatch",

@@ -194,3 +194,7 @@ def test_no_value_is_ever_told(value: Any) -> None:
     told = json.dumps(problems(schema, {"v": value}))
     assert "s3cr3t" not in told
     assert "0.12345" not in told
+
+
+def test_a_value_as_a_whole_is_called_what_it_is() -> None:
+    assert Validator({"type": "string"}, subject="the result").problems(7) == ["the result must be a string"]

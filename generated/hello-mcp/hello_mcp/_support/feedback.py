@@ -236,7 +236,9 @@ def _referred(schema: dict[str, Any], reference: str) -> Any:
 def _joined(place: list[str | int]) -> str:
     """`rows[0].name` in backticks; an empty text for the value as a whole."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
-    return quoted(path) if len(path) <= _PATH_CHARACTERS else f"`…{path[1 - _PATH_CHARACTERS :]}`" if path else ""
+    if not path:
+        return ""
+    return quoted(path) if len(path) <= _PATH_CHARACTERS else f"`…{path[1 - _PATH_CHARACTERS :]}`"
 
 
 def _either(words: Iterable[str]) -> str:

@@ -1,7 +1,6 @@
 """The commands. The only module that prints or exits."""
 
 import argparse
-import difflib
 import gc
 import json
 import os
@@ -150,6 +149,8 @@ def _show(drift: Drift, folder: Path) -> None:
 
 
 def _show_differences(drift: Drift, texts: Mapping[str, str], folder: Path) -> None:
+    import difflib  # only wanted on demand
+
     for path in sorted(texts.keys() & {*drift.changed, *drift.missing}):
         place = folder / path
         old = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""

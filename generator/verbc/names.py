@@ -23,6 +23,7 @@ FUNCTION_LENGTH = 64
 
 # What a field may not be called, beside what a model has of its own: what annotations beside it mean.
 _TAKEN_BY_ANNOTATIONS = frozenset({"str", "int", "float", "bool", "list", "dict"})
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _BUILTINS = frozenset(dir(builtins))
 _TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
 
@@ -55,7 +56,7 @@ def module_name(verb: str) -> Code:
 @cache
 def class_name(*parts: str) -> Code:
     """A class named by parts: `schedule.create`, `Params` → `ScheduleCreateParams`."""
-    words = [word for part in parts for word in re.split(r"[^A-Za-z0-9]+", part) if word]
+    words = [word for part in parts for word in _WORD.findall(part)]
     joined = "".join(word[:1].upper() + word[1:] for word in words)
     if not joined[:1].isalpha():
         joined = f"Model{joined}"

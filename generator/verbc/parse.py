@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .keys import keys_at
 from .merge import expand
 from .problems import Mark, Problem, SpecError, nearest, quoted
+from .schemas import Types
 from .source import Map, Seq
 from .spec import Spec
 from .written import TAG
@@ -28,6 +28,7 @@ class Parsed:
 
     spec: Spec
     document: Map
+    types: Types
 
     def at(self, *path: int | str) -> Mark:
         """Where the value of a path stands; for a missing end, its nearest parent."""
@@ -46,9 +47,10 @@ def parse(document: Map) -> Parsed:
     """
     whole = expand(document)
     try:
-        return Parsed(Spec.model_validate(whole), whole)
+        spec = Spec.model_validate(whole)
     except ValidationError as error:
         raise SpecError(_problem(whole, fault) for fault in error.errors(include_url=False)) from None
+    return Parsed(spec, whole, Types.of(spec.types))
 
 
 def _walk(document: Map, path: tuple[int | str, ...], *, key: bool) -> tuple[Mark, str]:
@@ -76,6 +78,8 @@ def _sentence(name: str, path: tuple[int | str, ...], kind: str, fault: Any) -> 
     context = fault.get("ctx", {})
     match kind:
         case "extra_forbidden":
+            from .keys import keys_at  # only wanted when something is wrong
+
             return _unknown_key(str(path[-1]), keys_at(path[:-1]))
         case "missing":
             return f"{quoted(str(path[-1]))} is missing"

@@ -21,6 +21,8 @@ _BUILT_IN = {
     "object": "dict[str, Any]",
 }
 
+_SCALARS = frozenset(_BUILT_IN) - {"array", "object"}
+
 
 @dataclass(slots=True)
 class Module:
@@ -38,7 +40,8 @@ class Module:
     @property
     def words(self) -> set[str]:
         """The names in its code; what stands in docstrings is none."""
-        return {word for definition in self.definitions for line in definition.lines for word in _words(line)}
+        lines = (line for definition in self.definitions for line in definition.lines)
+        return words("\n".join(_as_code(line) for line in lines))
 
     def define(self, name: str, node: Node, text: str) -> Code:
         """The type of a node that owns `name`: the name itself where something had to be defined for it."""
@@ -63,6 +66,13 @@ class Module:
             return self._define(name, [Code(f"{name} = {call('TypeAliasType', arguments, len(name) + 3)}")])
         return self._define(name, [union(f"{name} = ", members)])
 
+    def _plain(self, node: Node) -> Code | None:
+        """The type of a node for which nothing has to be defined."""
+        if isinstance(node, str):
+            return self._name(node)
+        scalar = node.type in _SCALARS and node.enum is None and "const" not in node.model_fields_set
+        return Code(_BUILT_IN[str(node.type)]) if scalar else None
+
     def _annotation(self, node: Node, suggestion: str, text: str = "", *, owned: bool = False) -> Code:
         """The type of a node; `suggestion` names what has to be defined for it, `text` says what it is."""
         if isinstance(node, str):
@@ -79,7 +89,7 @@ class Module:
 
     def _field(self, wire: str, node: Node, required: bool, owner: str) -> Code:
         attribute = field_name(wire)
-        annotation = self._annotation(node, class_name(owner, wire), f"`{wire}` of {owner}.")
+        annotation = self._plain(node) or self._annotation(node, class_name(owner, wire), f"`{wire}` of {owner}.")
         default = None if required else self._default(node)
         if not required and default is None and not _admits_none(annotation):
             annotation = Code(f"{annotation} | None")
@@ -181,9 +191,10 @@ class Module:
 
     def _free(self, suggestion: str) -> str:
         """Claim the suggestion, or the suggestion with a number when something else has that name."""
-        taken = self.claimed | self.reserved
         numbered = (class_name(suggestion, str(number)) for number in count(2))
-        name = suggestion if suggestion not in taken else next(name for name in numbered if name not in taken)
+        name = suggestion
+        while name in self.claimed or name in self.reserved:
+            name = next(numbered)
         self.claimed.add(name)
         return name
 
@@ -208,8 +219,8 @@ def _admits_none(annotation: str) -> bool:
     return annotation in ("Any", "None") or annotation.endswith(" | None")
 
 
-def _words(line: str) -> set[str]:
+def _as_code(line: str) -> str:
     if line.lstrip().startswith('"""'):
-        return set()
+        return ""
     # The text of an alias that is resolved late is code, too.
-    return words(line.replace('"', " ")) if " = TypeAliasType(" in line else words(line)
+    return line.replace('"', " ") if " = TypeAliasType(" in line else line

@@ -10,7 +10,6 @@ from .literals import Code, code_path, docstring, markdown, python, signature, t
 from .modelling import Models, import_block
 from .names import protocol_name
 from .parse import Parsed
-from .rules.lookups import types_of
 from .support_set import support_modules
 from .tables import tables
 
@@ -19,7 +18,7 @@ DEPENDENCIES = ("jsonschema-rs>=0.61", "mcp>=2.3,<3", "pydantic>=2.12")
 
 def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
     """The package of a checked spec. `name` is where the spec lies, `carried` its hand-written files."""
-    types = types_of(parsed)
+    types = parsed.types
     registry = registry_of(parsed, types)
     server = parsed.spec.server
     package = Code(package_of(parsed))

@@ -1,7 +1,7 @@
 """Schemas as written → JSON Schema as advertised: names written out, objects closed, keywords in one order."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .source import Plain
@@ -10,7 +10,6 @@ from .spec import Schema
 JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 KEYWORDS = tuple(Schema.model_fields)  # in the order in which schemas show them
 _SCALARS = JSON_TYPES - {"array", "object"}
-_NARROWING = frozenset({"enum", "const", "anyOf", "oneOf"})  # what leaves less than the type does
 
 Node = Schema | str  # a schema, or the name of a type
 
@@ -21,6 +20,9 @@ class Types:
 
     named: Mapping[str, Node]
     recursive: frozenset[str]
+    # What has been worked out already, by the identity of nodes, which live as long as their spec.
+    _forms: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    _admitted: dict[int, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, named: Mapping[str, Node]) -> "Types":
@@ -34,9 +36,11 @@ class Types:
         return {**form, "$defs": definitions} if definitions else form
 
     def form(self, node: Node) -> dict[str, Any]:
-        """The JSON Schema of a node; types that recurse stand as `$ref`."""
+        """The JSON Schema of a node, not to be changed; types that recurse stand as `$ref`."""
         if isinstance(node, str):
             return self._named(node)
+        if (known := self._forms.get(id(node))) is not None:
+            return known
         form: dict[str, Any] = {}
         given = node.model_fields_set
         for keyword in KEYWORDS:
@@ -44,6 +48,7 @@ class Types:
                 form.update(self._keyword(keyword, getattr(node, keyword), node))
         if "properties" in form and "additionalProperties" not in form:
             form["additionalProperties"] = False
+        self._forms[id(node)] = form
         return form
 
     def params(self, properties: Mapping[str, Node], required: tuple[str, ...], *, opened: bool) -> dict[str, Any]:
@@ -77,13 +82,16 @@ class Types:
 
     def admitted(self, node: Node | None) -> frozenset[str]:
         """The JSON types that a node lets through."""
-        node = self.resolved(node)
-        if node is None:
+        resolved = self.resolved(node)
+        if resolved is None:
             return JSON_TYPES
-        if isinstance(node, str):
-            return frozenset({node})
-        if node.type in JSON_TYPES and not node.model_fields_set & _NARROWING:
-            return frozenset({node.type})
+        if isinstance(resolved, str):
+            return frozenset({resolved})
+        if (known := self._admitted.get(id(resolved))) is None:
+            known = self._admitted[id(resolved)] = self._let_through(resolved)
+        return known
+
+    def _let_through(self, node: Schema) -> frozenset[str]:
         types = frozenset().union(*(self.admitted(name) for name in type_names(node))) if node.type else JSON_TYPES
         if branches := node.anyOf or node.oneOf:
             types &= frozenset().union(*(self.admitted(branch) for branch in branches))

@@ -10,7 +10,7 @@ from ..schemas import Node, Types, type_names, used_names
 from ..spec import Example, Schema, Verb
 from ..support.refusal import BUILT_IN_KINDS
 from ..support.validation import Validator
-from .lookups import cli_verbs, located_nodes, types_of
+from .lookups import cli_verbs, located_nodes
 
 LAST_EXIT_CODE = 255
 
@@ -69,7 +69,7 @@ def _reached(name: str, names: Callable[[Node], Iterable[str]], named: Mapping[s
 
 
 def schemas_are_sound(parsed: Parsed) -> Iterator[Problem]:
-    types = types_of(parsed)
+    types = parsed.types
     for path, node in located_nodes(parsed):
         for inner, sentence in faults(node, types):
             yield Problem(parsed.at(*path, *inner), sentence)
@@ -114,7 +114,7 @@ def _impossible_codes(parsed: Parsed, codes: Iterable[str], path: tuple[str, ...
 
 
 def examples_fit(parsed: Parsed) -> Iterator[Problem]:
-    types = types_of(parsed)
+    types = parsed.types
     for name, verb in parsed.spec.verbs.items():
         if not verb.examples:
             continue

@@ -4,13 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from ..backends import CliBackend
 from ..parse import Parsed
-from ..schemas import Node, Types, children, used_names
+from ..schemas import Node, children, used_names
 from ..spec import Run, Schema, Verb
-
-
-def types_of(parsed: Parsed) -> Types:
-    """The named types of a spec."""
-    return Types.of(parsed.spec.types)
 
 
 def run_of(parsed: Parsed, verb: Verb) -> tuple[str, str] | None:

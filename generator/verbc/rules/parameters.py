@@ -8,7 +8,7 @@ from ..backends import CliBackend, PythonBackend
 from ..names import field_name
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
-from .lookups import cli_verbs, run_of, types_of
+from .lookups import cli_verbs, run_of
 
 
 def required_parameters_exist(parsed: Parsed) -> Iterator[Problem]:
@@ -32,7 +32,7 @@ def refused_parameters_are_no_parameters(parsed: Parsed) -> Iterator[Problem]:
 
 
 def varying_parameters_are_texts(parsed: Parsed) -> Iterator[Problem]:
-    types = types_of(parsed)
+    types = parsed.types
     for name, verb in parsed.spec.verbs.items():
         if len(verb.varies_with) > 1:
             yield Problem(parsed.key_at("verbs", name, "varies_with"), "only one parameter can bring others")
@@ -100,7 +100,7 @@ def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
 
 
 def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
-    types = types_of(parsed)
+    types = parsed.types
     for name, verb, run, backend, _ in cli_verbs(parsed):
         owners = {word.split("=")[0]: "the backend's `args`" for word in backend.args}
         for argument in conventions.arguments(verb, run, types):
@@ -120,7 +120,7 @@ def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
 
 
 def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
-    types = types_of(parsed)
+    types = parsed.types
     for name, verb, run, _, _ in cli_verbs(parsed):
         for parameter, node in verb.params.items():
             if parameter not in run.json_ and conventions.needs_json(node, types):

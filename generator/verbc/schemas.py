@@ -20,9 +20,9 @@ class Types:
 
     named: Mapping[str, Node]
     recursive: frozenset[str]
-    # What has been worked out already, by the identity of nodes, which live as long as their spec.
-    _forms: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
-    _admitted: dict[int, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
+    # What has been worked out already, by the identity of nodes; each is kept, so that no other can have its identity.
+    _forms: dict[int, tuple[Schema, dict[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
+    _admitted: dict[int, tuple[Schema, frozenset[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, named: Mapping[str, Node]) -> "Types":
@@ -39,8 +39,8 @@ class Types:
         """The JSON Schema of a node, not to be changed; types that recurse stand as `$ref`."""
         if isinstance(node, str):
             return self._named(node)
-        if (known := self._forms.get(id(node))) is not None:
-            return known
+        if known := self._forms.get(id(node)):
+            return known[1]
         form: dict[str, Any] = {}
         given = node.model_fields_set
         for keyword in KEYWORDS:
@@ -48,7 +48,7 @@ class Types:
                 form.update(self._keyword(keyword, getattr(node, keyword), node))
         if "properties" in form and "additionalProperties" not in form:
             form["additionalProperties"] = False
-        self._forms[id(node)] = form
+        self._forms[id(node)] = node, form
         return form
 
     def params(self, properties: Mapping[str, Node], required: tuple[str, ...], *, opened: bool) -> dict[str, Any]:
@@ -87,9 +87,11 @@ class Types:
             return JSON_TYPES
         if isinstance(resolved, str):
             return frozenset({resolved})
-        if (known := self._admitted.get(id(resolved))) is None:
-            known = self._admitted[id(resolved)] = self._let_through(resolved)
-        return known
+        if known := self._admitted.get(id(resolved)):
+            return known[1]
+        admitted = self._let_through(resolved)
+        self._admitted[id(resolved)] = resolved, admitted
+        return admitted
 
     def _let_through(self, node: Schema) -> frozenset[str]:
         types = frozenset().union(*(self.admitted(name) for name in type_names(node))) if node.type else JSON_TYPES

@@ -6,6 +6,7 @@ strings have the quotes that need fewer escapes, and everything beyond ASCII is 
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 WIDTH = 120  # the line length of generated packages, as their pyproject.toml says
@@ -17,6 +18,7 @@ class Code(str):
     __slots__ = ()
 
 
+@cache
 def python_text(text: str) -> Code:
     """A Python string literal, in the quotes that need fewer escapes."""
     escaped = _ascii(text)
@@ -129,9 +131,12 @@ def exported(names: Iterable[str]) -> Code:
     return bracketed("[", map(python, ordered), "]", explode=True)
 
 
-def natural(name: str) -> list[tuple[int, int]]:
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural(name: str) -> tuple[str | int, ...]:
     """A key that puts `a2` before `a10`."""
-    return [(ord("0"), int(part)) if part.isdigit() else (ord(part), 0) for part in re.findall(r"[0-9]+|[^0-9]", name)]
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(name)))
 
 
 def _rank(name: str) -> int:
@@ -182,12 +187,14 @@ def _toml_escaped(character: str) -> str:
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~@]|:(?=//)|(?<=www)\.|^(?:[#+=-]|\d+(?=[.)]))", re.IGNORECASE)
 
 
+@cache
 def markdown(text: str) -> Code:
     """Text in a Markdown paragraph or table cell, where it stays text: one line, nothing rendered."""
     line = _visible(" ".join(text.split()))
     return Code(_MARKDOWN.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", line))
 
 
+@cache
 def markdown_code(text: str) -> Code:
     """A name in backticks, safe inside a table cell."""
     line = _visible(text)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import jsonschema_rs
@@ -73,11 +74,12 @@ def faults(node: Node, types: Types) -> Iterator[Fault]:
     if isinstance(node, str):
         yield from (((), sentence) for sentence in _unknown(node, types))
         return
-    found = False
-    for rule in RULES:
-        for fault in rule(node, types):
-            found = True
-            yield fault
+    found, given = False, node.model_fields_set
+    for keywords, rule in RULES:
+        if not given.isdisjoint(keywords):
+            for fault in rule(node, types):
+                found = True
+                yield fault
     for path, child in children(node):
         for inner, sentence in faults(child, types):
             found = True
@@ -189,17 +191,18 @@ def _duplicates(names: tuple[str, ...]) -> Iterator[Fault]:
             yield ("required", index), f"{quoted(name)} stands in the list already"
 
 
-RULES: tuple[Rule, ...] = (
-    types_are_known,
-    names_stand_alone,
-    keywords_have_an_effect,
-    bounds_leave_room,
-    formats_are_known,
-    patterns_are_portable,
-    enums_are_sets,
-    consts_are_of_their_type,
-    alternatives_exist,
-    required_is_listed,
+# Each rule with the keywords that it is about.
+RULES: tuple[tuple[frozenset[str], Rule], ...] = (
+    (frozenset({"type"}), types_are_known),
+    (frozenset({"type"}), names_stand_alone),
+    (frozenset(SUBJECTS), keywords_have_an_effect),
+    (frozenset({*chain(*BOUNDS, *OPEN_BOUNDS), "multipleOf"}), bounds_leave_room),
+    (frozenset({"format"}), formats_are_known),
+    (frozenset({"pattern"}), patterns_are_portable),
+    (frozenset({"enum"}), enums_are_sets),
+    (frozenset({"const"}), consts_are_of_their_type),
+    (frozenset({"anyOf", "oneOf"}), alternatives_exist),
+    (frozenset({"required"}), required_is_listed),
 )
 
 
@@ -207,13 +210,14 @@ def _refused_by_validator(node: Schema, types: Types) -> Iterator[Fault]:
     """The last word: the meta-schema, the regular expression, and whether the default fits."""
     if node.pattern is None and "default" not in node.model_fields_set:
         return
+    schema = types.advertised(node)
     try:
-        validator = Validator(types.advertised(node), names=True, subject="it")
-        validator.compile()
+        accepts = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
     except (jsonschema_rs.ValidationError, ValueError):
         yield ("pattern",), f"{quoted(node.pattern or '')} is not a regular expression"
         return
-    if "default" in node.model_fields_set and (problems := validator.problems(types.data(node.default, node))):
+    if "default" in node.model_fields_set and not accepts.is_valid(default := types.data(node.default, node)):
+        problems = Validator(schema, subject="it").problems(default)
         yield ("default",), f"the default does not fit its own schema: {problems[0]}"
 
 

@@ -9,6 +9,7 @@ from .spec import Schema
 
 JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 KEYWORDS = tuple(Schema.model_fields)  # in the order in which schemas show them
+_HOLDERS = frozenset({"properties", "anyOf", "oneOf", "items", "additionalProperties"})  # keywords that hold schemas
 _SCALARS = JSON_TYPES - {"array", "object"}
 
 Node = Schema | str  # a schema, or the name of a type
@@ -182,6 +183,8 @@ def single_type(node: Node | None) -> str | None:
 
 def children(node: Schema) -> Iterator[tuple[tuple[str | int, ...], Node]]:
     """The schemas inside a schema, each with its path."""
+    if not node.model_fields_set & _HOLDERS:
+        return
     for name, item in (node.properties or {}).items():
         yield ("properties", name), item
     for keyword in ("anyOf", "oneOf"):

@@ -205,6 +205,10 @@ class _Composer:
         return SpecError([Problem(self.mark(event) if event else Mark(self.source, 1, 1), message)])
 
     def node(self, event: Any, depth: int) -> Any:
+        # Most nodes are plain scalars, so they go the shortest way.
+        if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
+            self.seen += 1
+            return self.scalar(event)
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event)
         if event.tag is not None:
@@ -227,12 +231,15 @@ class _Composer:
 
     def built(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
-            if event.style == '"' and (control := CONTROL.search(event.value)):
-                self.report(event, _cannot_stand(control[0]))
-            return event.value if event.style else Plain(event.value)
+            return self.scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self.sequence(event, depth)
         return self.mapping(event, depth)
+
+    def scalar(self, event: Any) -> str:
+        if event.style == '"' and (control := CONTROL.search(event.value)):
+            self.report(event, _cannot_stand(control[0]))
+        return event.value if event.style else Plain(event.value)
 
     def alias(self, event: Any) -> Any:
         if event.anchor in self.open:

@@ -79,12 +79,12 @@ def _fingerprint(verb: Verb) -> Code:
 
 
 def _parameters(verb: Verb) -> Iterable[tuple[Code, ...]]:
-    schema = verb["params"]
+    schema, owner = verb["params"], _name(verb)
     for name, parameter in schema["properties"].items():
         required = Code("yes" if name in schema.get("required", ()) else "")
         default = markdown_code(json.dumps(parameter["default"])) if "default" in parameter else Code("")
         meaning = markdown(parameter.get("description", ""))
-        yield _name(verb), markdown_code(name), markdown(_type(parameter)), required, default, meaning
+        yield owner, markdown_code(name), markdown(_type(parameter)), required, default, meaning
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -100,23 +100,21 @@ def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
 
 
 def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
-    types = parsed.types
     for name, verb, run, backend, _ in cli_verbs(parsed):
         owners = {word.split("=")[0]: "the backend's `args`" for word in backend.args}
-        for argument in conventions.arguments(verb, run, types):
-            parameter = argument.parameter
+        for argument in conventions.arguments(verb, run, parsed.types):
+            parameter, flag = argument.parameter, argument.flag
             if argument.form == "positional" or parameter not in verb.params:
                 continue
-            way = ("run", "as", parameter) if parameter in run.as_ else ("params", parameter)
-            mark = parsed.key_at("verbs", name, *way)
-            if not conventions.FLAG.fullmatch(argument.flag):
-                yield Problem(mark, f"{quoted(parameter)} makes no flag; give it one under `as`, such as --name")
-            elif argument.flag in owners:
-                yield Problem(
-                    mark,
-                    f"the flag {quoted(argument.flag)} of {quoted(parameter)} belongs to {owners[argument.flag]} already",
-                )
-            owners.setdefault(argument.flag, quoted(parameter))
+            sentence = ""
+            if not conventions.FLAG.fullmatch(flag):
+                sentence = f"{quoted(parameter)} makes no flag; give it one under `as`, such as --name"
+            elif flag in owners:
+                sentence = f"the flag {quoted(flag)} of {quoted(parameter)} belongs to {owners[flag]} already"
+            if sentence:
+                way = ("run", "as", parameter) if parameter in run.as_ else ("params", parameter)
+                yield Problem(parsed.key_at("verbs", name, *way), sentence)
+            owners.setdefault(flag, quoted(parameter))
 
 
 def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:

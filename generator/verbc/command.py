@@ -1,7 +1,6 @@
 """The commands. The only module that prints or exits."""
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -24,7 +23,6 @@ GENERATED = Path("generated")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `verbc`. Returns 0, 1 with problems or drift, or 2 for wrong usage."""
     options = _parser().parse_args(arguments)
-    gc.disable()  # a spec becomes many small objects that all live to the end, and looking through them takes half the time
     try:
         return int(options.run(options))
     except SpecError as error:

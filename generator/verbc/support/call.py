@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from .registry import Registry, Verb
@@ -38,6 +39,12 @@ class Call:
     report: ProgressReport | None = None
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the caller how far this is; nothing happens when it has not asked to be told."""
+        """Tell the caller how far this is; nothing happens when it has not asked to be told.
+
+        Raises ValueError when a number is not finite.
+        """
+        numbers = [progress, *([] if total is None else [total])]
+        if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+            raise ValueError("Progress is told in finite numbers.")
         if self.report is not None:
             await self.report(progress, total, message)

@@ -44,11 +44,21 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     try:
         await asyncio.wait((serving,))
         await connection.output.drain(_LAST_BYTES_SECONDS)
+        await _end_all(_LAST_BYTES_SECONDS)
     finally:
         for descriptor in (wire.incoming, wire.outgoing):
             os.set_blocking(descriptor, True)  # as it was for whoever shares it
     if not serving.cancelled():
         serving.result()
+
+
+async def _end_all(seconds: float) -> None:
+    """Cancel what is left, and end the process at once when something will not end: no client waits for it."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left and (await asyncio.wait(left, timeout=seconds))[1]:
+        os._exit(0)
 
 
 class _Connection:

@@ -16,8 +16,9 @@ import yaml
 
 from verbc import __version__
 from verbc.command import main
+from verbc.compose import load
 from verbc.grammar import grammar
-from verbc.source import load, native, read
+from verbc.source import native, read
 
 ROOT = Path(__file__).parents[1]
 VERBC = Path(sys.executable).with_name("verbc")
@@ -121,9 +122,9 @@ def test_generate_tells_a_line_for_each_package(project: Path, capsys: Capture) 
 def test_a_missing_spec_is_a_located_problem(spec: str, problem: str, project: Path, capsys: Capture) -> None:
     (project / "empty").mkdir()
     (project / "empty" / "other.txt").write_text("x", encoding="utf-8")
-    for command in ("generate", "check"):
+    for command, untouched in (("generate", "; nothing was written"), ("check", "")):
         assert main([command, spec]) == 1
-        assert capsys.readouterr().err == f"{problem}\n1 problem; nothing was written\n"
+        assert capsys.readouterr().err == f"{problem}\n1 problem{untouched}\n"
     assert not (project / "generated").exists()
 
 
@@ -185,9 +186,7 @@ def test_one_spec_named_twice_is_compiled_once(project: Path, capsys: Capture) -
 
 def test_check_of_what_was_never_generated(project: Path, capsys: Capture) -> None:
     assert main(["check"]) == 1
-    shown = capsys.readouterr().out
-    assert "missing: generated/one-mcp/pyproject.toml\n" in shown
-    assert shown.endswith("not current; run `verbc generate`\n")
+    assert capsys.readouterr().out == "missing: generated/one-mcp\nnot current; run `verbc generate`\n"
     assert not (project / "generated").exists()
 
 
@@ -446,3 +445,57 @@ def test_init_with_names_that_mean_something_elsewhere(
     assert main(["init", name]) == 0
     monkeypatch.chdir(tmp_path / name)
     assert main(["generate"]) == 0
+
+
+def test_bytes_do_not_depend_on_the_folder_one_stands_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["generate"]) == 0
+    monkeypatch.chdir(project / "specs")
+    assert main(["check", "one.yaml", "--out", "../generated"]) == 0
+
+
+def test_handlers_behind_a_link_are_inputs(project: Path) -> None:
+    (project / "real").mkdir()
+    (project / "real" / "__init__.py").write_text("class Handlers: ...\n", encoding="utf-8")
+    (project / "specs" / "hands").symlink_to("../real")
+    spec = "verbc: 1\nserver: {name: two, summary: Two.}\nbackends: {here: {python: hands}}\n"
+    verb = "verbs: {look: {summary: Looks., run: {here: look}}}\n"
+    (project / "specs" / "two.yaml").write_text(spec + verb, encoding="utf-8")
+    assert main(["generate"]) == 0
+    (project / "real" / "__init__.py").write_text("class Handlers: pass\n", encoding="utf-8")
+    assert main(["check"]) == 1
+
+
+def test_a_link_to_an_equal_file_is_a_change(project: Path) -> None:
+    assert main(["generate"]) == 0
+    readme = project / "generated" / "one-mcp" / "README.md"
+    (project / "copy.md").write_bytes(readme.read_bytes())
+    readme.unlink()
+    readme.symlink_to(project / "copy.md")
+    assert main(["check"]) == 1
+
+
+def test_a_pipe_in_the_place_of_a_file_stops_nothing(project: Path) -> None:
+    assert main(["generate"]) == 0
+    readme = project / "generated" / "one-mcp" / "README.md"
+    readme.unlink()
+    os.mkfifo(readme)
+    assert main(["check"]) == 1
+    assert main(["generate"]) == 0
+    assert readme.is_file()
+    assert main(["check"]) == 0
+
+
+def test_a_reader_who_has_enough_ends_it_quietly(project: Path) -> None:
+    shell = f"{sys.executable} -m verbc schema | head -c 10"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, check=False)
+    assert (len(done.stdout), done.stderr) == (10, b"")
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(project: Path) -> None:
+    (project / "specs" / "one.yaml").write_text("verbc: 1\nserveur: é\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "verbc", "check"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"serveur: \\xe9" in done.stderr
+    assert b"Traceback" not in done.stderr

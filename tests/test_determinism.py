@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
+from verbc.compose import load
 from verbc.pipeline import compile_spec
-from verbc.source import Plain, load, read
+from verbc.source import Plain, read
 
 ROOT = Path(__file__).parents[1]
 CASES = Path(__file__).parent / "cases" / "valid"

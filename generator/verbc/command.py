@@ -1,6 +1,7 @@
 """The commands. The only module that prints or exits."""
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -23,12 +24,19 @@ GENERATED = Path("generated")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `verbc`. Returns 0, 1 with problems or drift, or 2 for wrong usage."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options))
     except SpecError as error:
-        print(f"{error}\n{_count(len(error.problems), 'problem')}; nothing was written", file=sys.stderr)
+        untouched = "" if options.run is _check else "; nothing was written"
+        print(f"{error}\n{_count(len(error.problems), 'problem')}{untouched}", file=sys.stderr)
     except NothingWrittenError as error:
         print(f"verbc: {error}; nothing was written", file=sys.stderr)
+    except BrokenPipeError:
+        # Whoever read the output has enough of it; and what is left to flush goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"verbc: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)
     return 1
@@ -141,6 +149,11 @@ def _report(change: Change) -> None:
 
 
 def _show(drift: Drift, folder: Path) -> None:
+    if drift.missing and not folder.exists():
+        print(f"missing: {folder}")
+        return
+    if drift.orphaned:
+        print(f"in {folder}, what `verbc generate` leaves orphaned is not its own; remove it yourself")
     for word, paths in (("changed", drift.changed), ("missing", drift.missing), ("orphaned", drift.orphaned)):
         for path in paths:
             print(f"{word}: {folder / path}")

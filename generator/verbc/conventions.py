@@ -23,8 +23,11 @@ class Argument:
 
 def flag_of(parameter: str, run: Run) -> str | None:
     """The flag of a parameter: its `as`, else made from its name, else None."""
-    if parameter in run.as_:
-        return run.as_[parameter]
+    return run.as_[parameter] if parameter in run.as_ else made_flag(parameter)
+
+
+def made_flag(parameter: str) -> str | None:
+    """The flag that is made from a parameter's name: `max_ops` → `--max-ops`; None where none can be."""
     return f"--{parameter.replace('_', '-')}" if _DERIVABLE.fullmatch(parameter) else None
 
 

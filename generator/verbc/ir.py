@@ -148,6 +148,7 @@ class Package:
     server_name: Code
     version: Code
     dependencies: Code
+    needs: tuple[Code, ...]  # programs and variables, as sentences of Markdown
     registry: Mapping[str, Any]
     models: tuple[ModelModule, ...]
     exports: Exports

@@ -1,12 +1,16 @@
 """Reads what a spec consists of: its YAML, one file or the files of a folder, and the Python that lies beside it."""
 
+import os
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .compose import load
 from .find import FOLDER_MARK
 from .problems import Mark, Problem, Source, SpecError, quoted
-from .source import Map, load, read
+from .source import Map, read
 
 # Sections whose items may be spread over the files of a folder.
 SECTIONS = frozenset({"backends", "kinds", "shared", "synonyms", "types", "verbs"})
@@ -31,9 +35,14 @@ def load_document(path: Path, name: str) -> Document:
         if not (path / FOLDER_MARK).is_file():
             raise SpecError([Problem(Mark(Source(name, ""), 1, 1), f"this folder is no spec; it has no {FOLDER_MARK}")])
         root = _joined(_files(path, name))
-        return Document(name, root, _carried(root, path))
+        return Document(_place(path), root, _carried(root, path))
     root = _file(path, name)
-    return Document(name, root, _carried(root, path.parent))
+    return Document(_place(path), root, _carried(root, path.parent))
+
+
+def _place(path: Path) -> str:
+    """Where a spec lies, as headers tell it: the same wherever one stands."""
+    return "/".join(Path(os.path.abspath(path)).parts[-2:])
 
 
 def _file(path: Path, name: str) -> Map:
@@ -104,6 +113,7 @@ def _carried(root: Map, folder: Path) -> dict[str, str]:
             problems.append(Problem(backend.values_at["python"], f"{quoted(written)} is not UTF-8; save it as UTF-8"))
             continue
         carried.update(files)
+        problems += [Problem(backend.values_at["python"], fault) for fault in _syntax_faults(files)]
         if (folder / written).is_dir() and f"{written}/__init__.py" not in files:
             problems.append(Problem(backend.values_at["python"], f"the folder {quoted(written)} has no __init__.py"))
         elif not files:
@@ -116,4 +126,20 @@ def _carried(root: Map, folder: Path) -> dict[str, str]:
 def _python_files(folder: Path, written: str) -> dict[str, str]:
     place = folder / written
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.is_file() else []
+    files = [file for file in files if not any(_is_hidden(part) for part in file.relative_to(folder).parts)]
     return {PurePosixPath(file.relative_to(folder)).as_posix(): file.read_bytes().decode("utf-8") for file in files}
+
+
+def _is_hidden(part: str) -> bool:
+    """Whether a file or folder is a tool's, such as a cache, and no source."""
+    return part.startswith(".") or part == "__pycache__"
+
+
+def _syntax_faults(files: dict[str, str]) -> Iterator[str]:
+    for name, text in files.items():
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                compile(text, name, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            yield f"{quoted(name)} is no Python{line}: {getattr(error, 'msg', 'it cannot be read')}"

@@ -59,22 +59,19 @@ def inputs_of(specs: Sequence[Path]) -> str:
     """
     inputs = hashlib.sha256(_compiler().encode())
     for spec in specs:
-        inputs.update(f"{spec.as_posix()}\n".encode())
+        inputs.update(os.fsencode(spec) + b"\n")
         for path in _inputs(spec):
             _add(inputs, path.relative_to(spec if spec.is_dir() else spec.parent).as_posix(), path)
     return inputs.hexdigest()
 
 
 def _inputs(spec: Path) -> Iterator[Path]:
-    if spec.is_dir():
-        yield from sorted([*spec.glob("*.yaml"), *spec.rglob("*.py")])
-    else:
-        folders = [init.parent for init in sorted(spec.parent.glob("*/__init__.py"))]
-        yield from [
-            spec,
-            *sorted(spec.parent.glob("*.py")),
-            *(path for folder in folders for path in sorted(folder.rglob("*.py"))),
-        ]
+    folder = spec if spec.is_dir() else spec.parent
+    yield from sorted(spec.glob("*.yaml")) if spec.is_dir() else [spec]
+    yield from sorted(folder.glob("*.py"))
+    # Any folder beside the spec that can be imported may be the one of its handlers, also by way of a link.
+    for init in sorted(folder.glob("*/__init__.py")):
+        yield from sorted(init.parent.rglob("*.py"))
 
 
 @cache
@@ -89,5 +86,5 @@ def _compiler() -> str:
 
 def _add(inputs: "hashlib._Hash", name: str, path: Path) -> None:
     data = path.read_bytes()
-    inputs.update(f"{name} {len(data)}\n".encode())
+    inputs.update(os.fsencode(name) + f" {len(data)}\n".encode())
     inputs.update(data)

@@ -25,6 +25,7 @@ FUNCTION_LENGTH = 64
 _TAKEN_BY_ANNOTATIONS = frozenset({"str", "int", "float", "bool", "list", "dict"})
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _BUILTINS = frozenset(dir(builtins))
+_TAKEN_BY_FUNCTIONS = _BUILTINS | {"extras", "flag", "json_flag", "positionals", "switch"}  # what they are built from
 _TAKEN_BY_MODULES = frozenset(sys.stdlib_module_names) | {"handlers", "models", "verbs", "mcp", "pydantic"}
 
 
@@ -43,7 +44,7 @@ def field_name(name: str) -> Code:
 @cache
 def function_name(verb: str) -> Code:
     """The function that runs a verb, and the method of a protocol: `schedule.create` → `schedule_create`."""
-    return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), _BUILTINS)
+    return _free(_cut(_snake(verb), FUNCTION_LENGTH - 1), _TAKEN_BY_FUNCTIONS)
 
 
 @cache

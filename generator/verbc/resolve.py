@@ -11,7 +11,7 @@ from .modelling import Models, import_block
 from .names import protocol_name
 from .parse import Parsed
 from .support_set import support_modules
-from .tables import tables
+from .tables import needs, tables
 
 DEPENDENCIES = ("jsonschema-rs>=0.61", "mcp>=2.3,<3", "pydantic>=2.12")
 
@@ -24,7 +24,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
     package = Code(package_of(parsed))
     models = Models.of(parsed, types, package)
     return Package(
-        spec=code_path("/".join(name.split("/")[-2:])),
+        spec=code_path(name),
         title=markdown(server.title or server.name),
         summary=markdown(server.summary),
         summary_toml=toml(server.summary),
@@ -34,6 +34,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
         server_name=Code(server.name),
         version=Code(server.version),
         dependencies=toml(sorted({*DEPENDENCIES, *server.dependencies})),
+        needs=needs(registry),
         registry=registry,
         models=models.modules,
         exports=models.exports,

@@ -161,7 +161,10 @@ ParameterName = form(
     r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,128}(?<!\s)", "must be 1 to 128 characters on one line"
 )
 TypeName = form(r"[A-Z][A-Za-z0-9]{0,39}", "must be a name like RunId, of at most 40 characters")
-BackendName = form(r"[a-z][a-z0-9_]{0,31}", "must be lower-case letters, digits and _, at most 32")
+BackendName = form(
+    r"(?!(as|positional|json|held|reply|refusals)$)[a-z][a-z0-9_]{0,31}",
+    "must be lower-case letters, digits and _, at most 32, and no option of `run`",
+)
 KindName = form(r"[a-z][a-z0-9_]{0,39}", "must be lower-case letters, digits and _, at most 40")
 ServerName = form(
     r"(?=.{1,36}$)[a-z][a-z0-9]*(-[a-z0-9]+)*", "must be at most 36 lower-case letters and digits, in parts joined by -"

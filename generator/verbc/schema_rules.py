@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import ceil, floor
 from typing import Any
 
 import jsonschema_rs
@@ -129,6 +130,10 @@ def bounds_leave_room(node: Schema, types: Types) -> Iterator[Fault]:
         least, most = getattr(node, low), getattr(node, high)
         if least is not None and most is not None and least >= most:
             yield (low,), f"{quoted(low)} must be less than {quoted(high)}"
+    if set(type_names(node)) == {"integer"}:
+        least, most = node.minimum, node.maximum
+        if least is not None and most is not None and ceil(least) > floor(most):
+            yield ("minimum",), 'no whole number lies between "minimum" and "maximum"'
     if node.multipleOf is not None and node.multipleOf <= 0:
         yield ("multipleOf",), '"multipleOf" must be greater than 0'
 
@@ -208,7 +213,7 @@ RULES: tuple[tuple[frozenset[str], Rule], ...] = (
 
 def _refused_by_validator(node: Schema, types: Types) -> Iterator[Fault]:
     """The last word: the meta-schema, the regular expression, and whether the default fits."""
-    if node.pattern is None and "default" not in node.model_fields_set:
+    if not node.model_fields_set & {"pattern", "default", "enum"}:
         return
     schema = types.advertised(node)
     try:
@@ -216,6 +221,9 @@ def _refused_by_validator(node: Schema, types: Types) -> Iterator[Fault]:
     except (jsonschema_rs.ValidationError, ValueError):
         yield ("pattern",), f"{quoted(node.pattern or '')} is not a regular expression"
         return
+    for index, value in enumerate(schema.get("enum", ())):
+        if not accepts.is_valid(value):
+            yield ("enum", index), "this value does not fit the rest of its schema"
     if "default" in node.model_fields_set and not accepts.is_valid(default := types.data(node.default, node)):
         problems = Validator(schema, subject="it").problems(default)
         yield ("default",), f"the default does not fit its own schema: {problems[0]}"

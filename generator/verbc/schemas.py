@@ -23,6 +23,7 @@ class Types:
     recursive: frozenset[str]
     # What has been worked out already, by the identity of nodes; each is kept, so that no other can have its identity.
     _forms: dict[int, tuple[Schema, dict[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
+    _sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     _admitted: dict[int, tuple[Schema, frozenset[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -107,6 +108,20 @@ class Types:
         if "const" in node.model_fields_set:
             return [self.data(node.const, by_type_alone(node))]
         return None if node.enum is None else [self.data(item, by_type_alone(node)) for item in node.enum]
+
+    def size(self, node: Node) -> int:
+        """How many schemas a node holds once names are written out."""
+        if isinstance(node, str):
+            return self._size_of_named(node)
+        named = self._size_of_named(node.type) if isinstance(node.type, str) else 1
+        return named + sum(self.size(child) for _, child in children(node))
+
+    def _size_of_named(self, name: str) -> int:
+        if name in self.recursive or name not in self.named:
+            return 1
+        if name not in self._sizes:
+            self._sizes[name] = self.size(self.named[name])
+        return self._sizes[name]
 
     def resolved(self, node: Node | None) -> Node | None:
         """A node without the names of types before it; None where anything goes."""

@@ -1,6 +1,7 @@
-"""The tables of a package's `docs/verbs.md`."""
+"""What the pages of a package tell: the tables of `docs/verbs.md`, and what its README says is needed."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,6 +9,8 @@ from .ir import Table
 from .literals import Code, markdown, markdown_code
 
 Verb = Mapping[str, Any]
+
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}")
 
 
 def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
@@ -64,6 +67,25 @@ def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
             ((markdown_code(kind), markdown(text)) for kind, text in registry["kinds"].items()),
         ),
     )
+
+
+def needs(registry: Mapping[str, Any]) -> tuple[Code, ...]:
+    """The programs that must be there, and the variables that are read."""
+    return tuple(
+        need for backend in registry["backends"].values() if backend["kind"] == "cli" for need in _needs(backend)
+    )
+
+
+def _needs(backend: Mapping[str, Any]) -> Iterable[Code]:
+    command = backend["command"]
+    program = _VARIABLE.sub(lambda variable: variable["default"] or "", command).split()
+    instead = [variable["name"] for variable in _VARIABLE.finditer(command) if variable["default"]]
+    if program:
+        other = f", or the command in the variable {markdown_code(instead[0])}" if instead else ""
+        yield Code(f"the program {markdown_code(program[0])}{other}")
+    for variable in _VARIABLE.finditer(" ".join([command, *backend["args"]])):
+        if not variable["default"]:
+            yield Code(f"the variable {markdown_code(variable['name'])}")
 
 
 def _table(heading: str, sentence: str, columns: tuple[str, ...], rows: Iterable[tuple[Code, ...]]) -> Table:

@@ -18,9 +18,8 @@ from .problems import NothingWrittenError
 MANIFEST = ".verbc.json"
 UNFINISHED = ".verbc.tmp"  # the one file a killed run may leave behind
 # What tools leave in a package's folder; `compare` does not see it.
-CACHES = frozenset(
-    {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv", "build", "dist"}
-)
+CACHES = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"})
+BESIDE = frozenset({".venv", "build", "dist"})  # at the top of the folder only
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +177,30 @@ def _refuse_links(folder: Path, paths: Iterable[str]) -> None:
 
 def _files(folder: Path) -> Iterable[str]:
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in CACHES and not name.endswith(".egg-info")]
+        top = Path(place) == folder
+        folders[:] = [name for name in folders if name not in CACHES and not (top and _is_beside(name))]
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         for name in (*names, *links):
             if name != UNFINISHED:
                 yield (Path(place) / name).relative_to(folder).as_posix()
 
 
+def _is_beside(name: str) -> bool:
+    return name in BESIDE or name.endswith(".egg-info")
+
+
 def _read(path: Path) -> bytes | None:
+    if path.exists() and not path.is_file():
+        return None
     try:
         return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def _disk_digest(path: Path) -> str | None:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return "no file of its own"
     data = _read(path)
     return None if data is None else _digest(data)
 

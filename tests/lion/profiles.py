@@ -116,3 +116,13 @@ BROKEN: dict[str, dict[str, str | bytes]] = {
     "mixed-keys": {f"{PROJECT}mixed-keys.md": "---\n7: a\nx: b\n---\n"},
     "tri-b_c": {f"{PROJECT}tri-b-c.md": "dashes", f"{PROJECT}tri_b_c.md": "underscores", f"{HOME}tri-b_c.md": "mixed"},
 }
+
+# What lion-mcp could not send, or cannot even read; some of it takes a whole request of the real server down.
+UNSENDABLE = {
+    "long-number": f"---\nmodel: 0x{'F' * 9_000}\n---\n",
+    "long-key": f"---\n? 0x{'F' * 9_000}\n: a\n---\n",
+    "infinite": f"---\nmodel: {'1:' * 400}1.0\n---\n",
+    "bad-tag": "---\nmodel: !!bool perhaps\n---\n",
+    "half-character": '---\naccount_connectors: ["\\ud800"]\n---\n',
+    "deep": f"---\nmodel: {'[' * 90}{']' * 90}\n---\n",
+}

@@ -12,7 +12,7 @@ import pytest
 from .differences import check
 from .mcp_process import McpProcess
 from .outlines import outline
-from .profiles import BROKEN, FILES, PLUGIN
+from .profiles import BROKEN, FILES, PLUGIN, PROJECT, UNSENDABLE
 from .servers import environment, start_ours, start_theirs
 
 NAMES = (
@@ -207,6 +207,19 @@ def test_bad_profiles_hide_no_others(servers: tuple[McpProcess, McpProcess], pro
         for place in files:
             (home if place.startswith("home/") else project).joinpath(place.partition("/")[2]).unlink()
     check("bad profiles", theirs, ours)
+
+
+@pytest.mark.parametrize("name", UNSENDABLE)
+def test_what_cannot_be_sent_hides_no_others(
+    servers: tuple[McpProcess, McpProcess], project: Path, home: Path, name: str
+) -> None:
+    _, ours = servers
+    write({f"{PROJECT}{name}.md": UNSENDABLE[name]}, project, home)
+    told = listed(ours, "reviewer", name)
+    shown = answer(ours, "profile.show", {"name": name})
+    (project / ".lionagi" / "agents" / f"{name}.md").unlink()
+    assert told == ", ".join(sorted([f"{name}: problem", "reviewer"]))
+    assert shown == "invalid_input"
 
 
 def test_an_ambiguous_profile_tells_its_files(

@@ -2,6 +2,8 @@
 """This package agrees with its registry, its docs and its server. Needs neither the network nor verbc."""
 
 import asyncio
+import inspect
+import itertools
 import json
 import re
 from hashlib import sha256
@@ -16,6 +18,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from values import accepted
 
+from hello_mcp import server
 from hello_mcp._support.binding import Bindings
 from hello_mcp._support.fingerprint import digest, fingerprint
 from hello_mcp._support.registry import Verb
@@ -113,6 +116,23 @@ def test_model_gives_back_what_the_schema_accepts(verb: Verb) -> None:
 
 
 @pytest.mark.parametrize("verb", AVAILABLE, ids=name_of)
+def test_command_line_is_the_command_then_options_then_values(verb: Verb) -> None:
+    backend, binding = REGISTRY.backends[verb.run.backend], BINDINGS.of(verb)
+
+    @settings(max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(accepted(verb.params))
+    def built(arguments: Any) -> None:
+        argv = binding.function(*([binding.params.model_validate(arguments)] if binding.params else []))
+        command = [*verb.run.target, *backend["args"]]
+        options = itertools.takewhile(lambda word: word != "--", argv[len(command) :])
+        assert argv[: len(command)] == command
+        assert all(option.startswith("--") for option in options)
+
+    if backend["kind"] == "cli":
+        built()
+
+
+@pytest.mark.parametrize("verb", AVAILABLE, ids=name_of)
 def test_unknown_parameter_is_refused(verb: Verb) -> None:
     result = call(verb.name, {UNKNOWN: 1})
     assert result.is_error
@@ -129,6 +149,14 @@ def test_synonyms_resolve() -> None:
     for synonym, name in REGISTRY.synonyms.items():
         assert REGISTRY.resolve(synonym) is REGISTRY.verb(name)
         assert call(synonym, {UNKNOWN: 1}).structured_content["error"]["kind"] in ("invalid_input", "unavailable")
+
+
+def test_handlers_have_a_method_for_each_verb() -> None:
+    for verb in AVAILABLE:
+        if REGISTRY.backends[verb.run.backend]["kind"] == "python":
+            method = getattr(getattr(server, f"load_{verb.run.backend}")(), verb.run.target[0])
+            assert inspect.iscoroutinefunction(method), verb.name
+            assert method.__module__ != "hello_mcp.interface", f"{verb.name} has no method of its own"
 
 
 def test_no_verb_reaches_a_fenced_path() -> None:

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable
 from ..parse import Parsed
 from ..problems import Problem, SpecError
 from .built import everything_is_built
-from .contents import examples_fit, exit_codes_can_happen, kinds_are_known, schemas_are_sound, types_come_to_an_end
+from .contents import (
+    examples_fit,
+    exit_codes_can_happen,
+    kinds_are_known,
+    schemas_are_sound,
+    schemas_stay_readable,
+    types_come_to_an_end,
+)
 from .naming import (
     attributes_are_distinct,
     backends_have_names_of_their_own,
@@ -19,6 +26,7 @@ from .naming import (
 from .parameters import (
     commands_can_say_it,
     flags_are_distinct,
+    options_have_an_effect,
     parameters_have_one_place,
     refused_parameters_are_no_parameters,
     required_parameters_exist,
@@ -61,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     run_options_name_parameters,
     parameters_have_one_place,
     types_come_to_an_end,
+    schemas_stay_readable,
     schemas_are_sound,
     kinds_are_known,
     exit_codes_can_happen,
@@ -74,6 +83,7 @@ RULES_OF_DATA: tuple[Rule, ...] = (
     varying_parameters_are_texts,
     flags_are_distinct,
     commands_can_say_it,
+    options_have_an_effect,
     examples_fit,
 )
 

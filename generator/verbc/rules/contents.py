@@ -13,6 +13,7 @@ from ..support.validation import Validator
 from .lookups import cli_verbs, located_nodes
 
 LAST_EXIT_CODE = 255
+LARGEST_SCHEMA = 10_000  # schemas in one; what is larger no caller can read
 
 
 def types_come_to_an_end(parsed: Parsed) -> Iterator[Problem]:
@@ -68,9 +69,20 @@ def _reached(name: str, names: Callable[[Node], Iterable[str]], named: Mapping[s
     return reached
 
 
+def schemas_stay_readable(parsed: Parsed) -> Iterator[Problem]:
+    for path, node in located_nodes(parsed):
+        if parsed.types.size(node) > LARGEST_SCHEMA:
+            sentence = (
+                f"{quoted(str(path[-1]))} holds more than {LARGEST_SCHEMA} schemas when its types are written out"
+            )
+            yield Problem(parsed.key_at(*path), f"{sentence}; make it smaller")
+
+
 def schemas_are_sound(parsed: Parsed) -> Iterator[Problem]:
     types = parsed.types
     for path, node in located_nodes(parsed):
+        if types.size(node) > LARGEST_SCHEMA:
+            continue
         for inner, sentence in faults(node, types):
             yield Problem(parsed.at(*path, *inner), sentence)
 

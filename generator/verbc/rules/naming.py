@@ -11,7 +11,6 @@ from ..names import class_name, field_name, function_name, module_name, protocol
 from ..parse import Parsed
 from ..problems import Problem, quoted
 from ..schemas import JSON_TYPES
-from ..spec import RUN_OPTIONS
 from .lookups import property_lists
 
 GENERATED_MODULES = frozenset({"server", "interface", "models", "verbs"})
@@ -44,14 +43,8 @@ BESIDE_PACKAGES = frozenset({"build", "dist", "docs", "tests"})
 
 
 def backends_have_names_of_their_own(parsed: Parsed) -> Iterator[Problem]:
-    for name in parsed.spec.backends:
-        if name in RUN_OPTIONS:
-            yield Problem(
-                parsed.key_at("backends", name), f"{quoted(name)} is an option of `run`; name the backend otherwise"
-            )
-        elif isinstance(parsed.spec.backends[name], PythonBackend) and (
-            name in NAMES_OF_SERVER or name.startswith("load_")
-        ):
+    for name, backend in parsed.spec.backends.items():
+        if isinstance(backend, PythonBackend) and (name in NAMES_OF_SERVER or name.startswith("load_")):
             sentence = f"{quoted(name)} is a name that generated code uses itself; name the backend otherwise"
             yield Problem(parsed.key_at("backends", name), sentence)
 

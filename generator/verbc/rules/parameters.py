@@ -133,3 +133,20 @@ def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
                 )
             listing = parameter in verb.params and types.admitted(verb.params[parameter]) == {"array"}
             optional = None if parameter in verb.required or listing else parameter
+
+
+def options_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb, run, backend, _ in cli_verbs(parsed):
+        for index, parameter in enumerate(run.json_):
+            # A text in JSON has quotes, `true` a value; a number is the same either way.
+            if parameter in verb.params and parsed.types.admitted(verb.params[parameter]) <= {"integer", "number"}:
+                mark = parsed.at("verbs", name, "run", "json", index)
+                yield Problem(mark, f'{quoted(parameter)} is a flag as it is, so "json" has no effect')
+        for parameter, flag in run.as_.items():
+            if flag == conventions.made_flag(parameter):
+                mark = parsed.at("verbs", name, "run", "as", parameter)
+                yield Problem(mark, f'{quoted(flag)} is the flag of {quoted(parameter)} already, so "as" has no effect')
+        for code, kind in run.refusals.items():
+            if kind == backend.refusals.get(code, "internal"):
+                mark = parsed.at("verbs", name, "run", "refusals", code)
+                yield Problem(mark, f"the kind is {quoted(kind)} already, so it has no effect here")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..backends import PythonBackend
+from ..backends import CliBackend, PythonBackend
 from ..names import function_name
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
@@ -82,29 +82,32 @@ def targets_fit_their_backend(parsed: Parsed) -> Iterator[Problem]:
 
 def commands_are_words(parsed: Parsed) -> Iterator[Problem]:
     for name, _, run, _, target in cli_verbs(parsed):
-        if (
-            not target.strip()
-            or target != " ".join(target.split())
-            or any(word.startswith("-") for word in target.split()[:1])
-        ):
-            mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
-            yield Problem(
-                mark, f"the target {quoted(target)} must be words with one space between them, a command first"
-            )
+        mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
+        words = target.split()
+        if target != " ".join(words) or target.startswith("-"):
+            sentence = f"the target {quoted(target)} must be words with one space between them, a command first"
+            yield Problem(mark, sentence)
+        elif "--" in words:
+            yield Problem(mark, '"--" ends the options, so no flag could follow; take it out')
+    for name, backend in parsed.spec.backends.items():
+        for index, word in enumerate(backend.args if isinstance(backend, CliBackend) else ()):
+            if word == "--":
+                mark = parsed.at("backends", name, "args", index)
+                yield Problem(mark, '"--" ends the options, so no flag could follow; take it out')
 
 
 def commands_stay_outside_the_fence(parsed: Parsed) -> Iterator[Problem]:
     for name, _, run, backend, target in cli_verbs(parsed):
-        words = [*target.split(), *(word for word in backend.args if not word.startswith("-"))]
+        words = [
+            word for word in (*backend.cli.split()[1:], *target.split(), *backend.args) if not word.startswith("-")
+        ]
         for fenced in backend.fenced:
             path = fenced.split()
             inside = words[: len(path)] == path
             reaches = path[: len(words)] == words and run.positional
             if inside or reaches:
-                yield Problem(
-                    parsed.at("verbs", name, "run", next(iter(run.targets))),
-                    f"the verb {quoted(name)} reaches the fenced {quoted(fenced)}",
-                )
+                mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
+                yield Problem(mark, f"the verb {quoted(name)} reaches the fenced {quoted(fenced)}")
 
 
 def synonyms_lead_somewhere(parsed: Parsed) -> Iterator[Problem]:

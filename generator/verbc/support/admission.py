@@ -228,7 +228,7 @@ def _check_arguments(call: Call, contract: Contract) -> None:
 
 async def _slot(slots: asyncio.Semaphore, call: Call) -> None:
     try:
-        async with asyncio.timeout_at(call.deadline):
+        async with asyncio.timeout_at(call.last_start):
             await slots.acquire()
     except TimeoutError:
         raise Refusal("busy", f"No place became free for {quoted(call.verb.name)}; try again later.") from None

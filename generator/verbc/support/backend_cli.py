@@ -24,8 +24,6 @@ from .registry import Verb
 from .reply import parse_output, read_reply
 
 _VERSION_CHARACTERS = 64
-# A command is ended this much before its call, so that it is the command whose silence is told.
-_MARGIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,11 @@ class CliBackend:
             child_environment(self._backend["env"], os.environ),
         )
 
+    @property
+    def _program(self) -> str:
+        """The command as the spec has it: what the environment fills in may be a secret."""
+        return quoted(self._backend["command"])
+
     def _trespass(self, verb: Verb, argv: Sequence[str]) -> Refusal | None:
         """What is compiled never strays from its command; should it, nothing runs."""
         command = (*verb.run.target, *self._args)
@@ -91,7 +94,7 @@ class CliBackend:
         try:
             launch = self._launch
             words = (*launch.program, *command, *launch.args, *rest)
-            return await process.run(words, launch.environment, deadline=_deadline(call), output=limits.output)
+            return await process.run(words, launch.environment, deadline=call.last_end, output=limits.output)
         except MissingVariableError as error:
             raise Refusal("internal", str(error)) from None
         except process.DeadlineError:
@@ -101,8 +104,7 @@ class CliBackend:
         except process.ArgumentsTooLongError:
             raise Refusal("invalid_input", f"The arguments are too long for the command {name}.") from None
         except process.NotLaunchableError as error:
-            program = quoted(" ".join(launch.program))
-            raise Refusal("internal", f"{program} cannot be started: {error}.") from None
+            raise Refusal("internal", f"{self._program} cannot be started: {error}.") from None
 
     async def _check_version(self, call: Call) -> None:
         """Ask the program once which version it is. Raises Refusal `unavailable` when that does not fit."""
@@ -113,14 +115,14 @@ class CliBackend:
             await self._learn_version(call, wanted)
         found = self._found_version or ""
         if not any(found == accepted or found.startswith(accepted + ".") for accepted in wanted["accept"]):
-            program, accepted = quoted(" ".join(self._launch.program)), list(wanted["accept"])
-            message = f"{program} is version {found}, and this server needs {' or '.join(accepted)}."
+            accepted = list(wanted["accept"])
+            message = f"{self._program} is version {found}, and this server needs {' or '.join(accepted)}."
             raise Refusal("unavailable", message, {"found": found, "accepted": accepted})
 
     async def _learn_version(self, call: Call, wanted: Mapping[str, Any]) -> None:
         """One call asks while the others wait; when it gets no answer the fault is its own, and the next one asks."""
         try:
-            async with asyncio.timeout_at(_deadline(call)):
+            async with asyncio.timeout_at(call.last_end):
                 await self._asking.acquire()
         except TimeoutError:
             raise _too_late(quoted(" ".join(call.verb.run.target)), call) from None
@@ -137,10 +139,6 @@ class CliBackend:
         if finished.code != 0 or not isinstance(version, str) or not version:
             raise Refusal("internal", f"{name} does not tell the version.", {"stderr": finished.stderr})
         return short_text(version, _VERSION_CHARACTERS)
-
-
-def _deadline(call: Call) -> float:
-    return call.deadline - min(_MARGIN_SECONDS, call.verb.limits.timeout / 10)
 
 
 def _too_late(name: str, call: Call) -> Refusal:

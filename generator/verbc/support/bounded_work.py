@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 # How long work that was cancelled may take to put its things in order.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 1.0
 
 
 class EscapeError(Exception):

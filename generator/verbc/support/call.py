@@ -10,6 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from .registry import Registry, Verb
 
+# What is started for a call ends this much before the call, so that its own silence is what is told.
+_MARGIN_SECONDS = 0.1
+
 ProgressReport: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
@@ -37,6 +40,20 @@ class Call:
     started_at: datetime  # when the server started, UTC
     deadline: float  # a time of the running event loop
     report: ProgressReport | None = None
+
+    @property
+    def last_end(self) -> float:
+        """When whatever was started for this call has to end, a little before its deadline."""
+        return self.deadline - self._margin
+
+    @property
+    def last_start(self) -> float:
+        """Until when it can wait for a place: those of the same age still run then, so who waited was never started."""
+        return self.deadline - 2 * self._margin
+
+    @property
+    def _margin(self) -> float:
+        return min(_MARGIN_SECONDS, self.verb.limits.timeout / 10)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the caller how far this is; nothing happens when it has not asked to be told.

@@ -9,6 +9,7 @@ from typing import Any
 
 from .backend import Backend, Resolver
 from .call import Call
+from .feedback import ARGUMENTS
 from .fingerprint import fingerprint
 from .refusal import Refusal
 from .registry import Registry, Verb
@@ -105,7 +106,7 @@ class Contracts:
 
     def _validator(self, verb: Verb, schema: dict[str, Any]) -> Validator:
         names = self._registry.feedback == "names"
-        return Validator(schema, names=names, refused=verb.refused, subject="the arguments object")
+        return Validator(schema, names=names, refused=verb.refused, subject=ARGUMENTS)
 
 
 def _closed(params: dict[str, Any]) -> dict[str, Any]:

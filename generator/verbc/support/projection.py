@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Schema = Mapping[str, Any]
+# What a schema says about the inside of an object or an array; without any of it, all that is inside may stay.
+_INSIDES = {"object": ("properties", "additionalProperties"), "array": ("items",)}
 
 
 def projected(value: Any, schema: Schema) -> Any:
-    """`value` without the members that objects of `schema` do not name; nothing else about it changes."""
-    return _projected(value, schema, schema.get("$defs", {}))
+    """`value` without the members that no object of `schema` names; nothing else about it changes.
+
+    Which of several alternatives a value is meant to be cannot be told before it fits one: what any of them names stays.
+    """
+    definitions: Mapping[str, Schema] = schema.get("$defs", {})
+    return _projected(value, list(_forms(schema, definitions)), definitions)
 
 
-def _projected(value: Any, schema: Schema, definitions: Mapping[str, Schema]) -> Any:
-    if "$ref" in schema:
-        return _projected(value, definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    if isinstance(value, list) and "items" in schema:
-        return [_projected(item, schema["items"], definitions) for item in value]
-    if not isinstance(value, dict):
+def _projected(value: Any, forms: Sequence[Schema], definitions: Mapping[str, Schema]) -> Any:
+    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else None
+    meant = [form for form in forms if kind is not None and kind in _types(form)]
+    if kind is None or not all(any(keyword in form for keyword in _INSIDES[kind]) for form in meant):
         return value
-    if "properties" in schema:
-        return _members(value, schema, definitions)
-    objects = [branch for branch in _branches(schema) if "properties" in branch or "$ref" in branch]
-    # Which of several objects this is meant to be cannot be told before it fits one.
-    return _projected(value, objects[0], definitions) if len(objects) == 1 else value
-
-
-def _members(value: dict[str, Any], schema: Schema, definitions: Mapping[str, Schema]) -> dict[str, Any]:
-    named, further = schema["properties"], schema.get("additionalProperties", True)
+    if not meant:
+        return value
+    if kind == "array":
+        items = [inner for form in meant for inner in _forms(form["items"], definitions)]
+        return [_projected(item, items, definitions) for item in value]
     kept: dict[str, Any] = {}
     for name, member in value.items():
-        if name in named:
-            kept[name] = _projected(member, named[name], definitions)
-        elif further is not False:
-            kept[name] = member if further is True else _projected(member, further, definitions)
+        allowed = [schema for form in meant if (schema := _member_schema(form, name)) is not False]
+        if allowed:
+            inner = [form for schema in allowed for form in _forms(schema, definitions)]
+            kept[name] = _projected(member, inner, definitions)
     return kept
 
 
-def _branches(schema: Schema) -> list[Schema]:
-    return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+def _member_schema(form: Schema, name: str) -> Schema | bool:
+    """What an object of this form may have under a name; false for nothing."""
+    schema: Schema | bool = form.get("properties", {}).get(name, form.get("additionalProperties", True))
+    return schema
+
+
+def _forms(schema: Schema | bool, definitions: Mapping[str, Schema]) -> Iterator[Schema]:
+    """The alternatives of a schema, references followed; true stands for anything."""
+    if isinstance(schema, bool):
+        yield {}
+    elif "$ref" in schema:
+        yield from _forms(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    elif "properties" not in schema and (branches := [*schema.get("anyOf", ()), *schema.get("oneOf", ())]):
+        for branch in branches:
+            yield from _forms(branch, definitions)
+    else:
+        yield schema
+
+
+def _types(form: Schema) -> Sequence[str]:
+    types: str | Sequence[str] = form.get("type", tuple(_INSIDES))
+    return (types,) if isinstance(types, str) else types

@@ -39,7 +39,7 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     options = server.create_initialization_options()
     serving = asyncio.ensure_future(server.run(_Incoming(connection), _Outgoing(connection), options))
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, serving.cancel)
     try:
         await asyncio.wait((serving,))

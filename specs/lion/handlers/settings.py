@@ -38,7 +38,8 @@ FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)^---[ \t]*$", re
 LARGEST_FILE = 1 << 20  # bytes that are read of a profile; its settings stand at the start
 LARGEST_FRONT_MATTER = 1 << 16  # characters
 MOST_NODES = 200  # of a setting's value, counted after YAML's aliases are written out
-MOST_SECONDS = (1 << 53) - 1
+DEEPEST = 32  # levels of a setting's value; an answer may have 64, with those around it
+LARGEST_INTEGER = (1 << 53) - 1  # that every reader of JSON takes as it is
 
 
 class UnreadableProfileError(Exception):
@@ -57,7 +58,7 @@ def declared_in(path: Path) -> Mapping[object, object]:
         declared: object = yaml.safe_load(written)
     except yaml.YAMLError:
         return {}
-    except (ValueError, RecursionError) as error:  # an impossible date; brackets without end
+    except Exception as error:  # an impossible date, brackets without end, tags on what they do not fit: all sorts
         raise UnreadableProfileError("Its front matter holds a value that cannot be read.") from error
     return declared if isinstance(declared, dict) else {}
 
@@ -71,7 +72,7 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise UnreadableProfileError("Its file cannot be read.") from error
     except UnicodeDecodeError as error:
-        raise UnreadableProfileError("Its file is not UTF-8 text.") from error
+        raise UnreadableProfileError("Its bytes are not UTF-8.") from error
 
 
 def resolved(declared: Mapping[object, object]) -> dict[str, object]:
@@ -85,13 +86,13 @@ def effective(setting: str, declared: Mapping[object, object]) -> object:
     if setting in SWITCHES:
         return bool(declared.get(setting, SWITCHES[setting]))
     if setting in SECONDS:
-        return value if isinstance(value, int) and value is not True and 0 < value <= MOST_SECONDS else None
+        return value if isinstance(value, int) and value is not True and 0 < value <= LARGEST_INTEGER else None
     if setting == "resume_on_timeout":
         return isinstance(value, str) and value.strip().lower() == "once"
     if setting == "workload":
         return value if value == "light" else None
     if setting == "account_connectors":
-        return connectors(value)
+        return as_json(connectors(value), [MOST_NODES])
     if setting in CONTAINMENT:
         given = setting in declared if setting == "contain_user_settings" else value is not None
         return True if given and value is not False else None
@@ -104,27 +105,38 @@ def connectors(value: object) -> list[str] | None:
     return [item.strip() for item in value] or None
 
 
-def as_json(value: object, left: list[int]) -> object:
+def as_json(value: object, left: list[int], depth: int = 0) -> object:
     """The value in JSON's terms; `left` counts down the nodes that may still come. Raises UnreadableProfileError."""
     left[0] -= 1
-    if left[0] < 0:
+    if left[0] < 0 or depth > DEEPEST:
         raise UnreadableProfileError("One of its settings is too large.")
-    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+    if value is None or isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
         return value
+    if isinstance(value, int):
+        return bounded(value)
     if isinstance(value, Mapping):
-        return {as_text(key): as_json(item, left) for key, item in value.items()}
+        return {as_text(key): as_json(item, left, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [as_json(item, left) for item in value]
+        return [as_json(item, left, depth + 1) for item in value]
     if isinstance(value, date):
         return value.isoformat()
     return as_text(value)
 
 
+def bounded(number: int) -> int:
+    """Raises UnreadableProfileError for a number that could not be sent."""
+    if abs(number) > LARGEST_INTEGER:
+        raise UnreadableProfileError("Its front matter holds a number that is too large.")
+    return number
+
+
 def as_text(value: object) -> str:
-    """Any value as text that is valid Unicode, which an escape in YAML need not be."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value).encode(errors="replace").decode()
+    """Any value as text that is valid Unicode, which an escape in YAML need not be. Raises UnreadableProfileError."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return str(bounded(value) if isinstance(value, int) else value).encode(errors="replace").decode()
 
 
 def extra_keys(declared: Mapping[object, object]) -> tuple[str, ...]:
-    """The keys that are no settings, as text and sorted."""
+    """The keys that are no settings, as text and sorted. Raises UnreadableProfileError."""
     return tuple(sorted(as_text(key) for key in declared if key not in SETTINGS or key in EXTRA_ALL_THE_SAME))

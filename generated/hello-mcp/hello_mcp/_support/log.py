@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-import select
 import sys
 import traceback
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from .stderr import PIECE, unhurried
 
 _OWN: Final = logging.getLogger("verbc.server")
 _FIELDS: Final = "verbc_fields"
@@ -19,6 +20,8 @@ _MOST_CAUSES = 4
 
 def configure() -> None:
     """Send all logging of the process to stderr in this form; called once, when a server starts."""
+    # A reader that does not read may make a print or a line of the log go missing, but never the server wait.
+    sys.stdout = sys.stderr = unhurried()
     logging.basicConfig(level=logging.INFO, handlers=[_StderrHandler()], force=True)
     logging.captureWarnings(True)
 
@@ -68,7 +71,22 @@ class _Formatter(logging.Formatter):
         entry.update(getattr(record, _FIELDS, {}))
         if record.exc_info and record.exc_info[1] is not None:
             entry["error"] = described(record.exc_info[1])
-        return json.dumps(entry, default=str)
+        return _line(entry)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    """An entry as one line that a pipe takes whole: of a long one, the outer frames of its errors are left out."""
+    line = json.dumps(entry, default=str)
+    for frames in (8, 3, 1, 0):
+        if len(line) < PIECE:
+            return line
+        errors = [{**error, "frames": error["frames"][-frames:] if frames else []} for error in entry.get("error", ())]
+        line = json.dumps({**entry, **({"error": errors} if errors else {})}, default=str)
+    return (
+        line
+        if len(line) < PIECE
+        else json.dumps({**entry, "event": str(entry["event"])[:200], "error": []}, default=str)
+    )
 
 
 def _template(record: logging.LogRecord) -> str:
@@ -79,7 +97,7 @@ def _template(record: logging.LogRecord) -> str:
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to whatever stderr is at the moment, and drops a line rather than wait for a reader that does not read."""
+    """Writes to whatever stderr is at the moment, a line at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,16 +105,7 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            if _has_room():
-                sys.stderr.write(self.format(record) + "\n")
-                sys.stderr.flush()
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
         except Exception:  # noqa: S110 - there is no other place to say that logging failed
             pass
-
-
-def _has_room() -> bool:
-    try:
-        descriptor = sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return True
-    return bool(select.select([], [descriptor], [], 0)[1])

@@ -39,16 +39,26 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     options = server.create_initialization_options()
     serving = asyncio.ensure_future(server.run(_Incoming(connection), _Outgoing(connection), options))
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, serving.cancel)
     try:
         await asyncio.wait((serving,))
         await connection.output.drain(_LAST_BYTES_SECONDS)
+        await _end_all(_LAST_BYTES_SECONDS)
     finally:
         for descriptor in (wire.incoming, wire.outgoing):
             os.set_blocking(descriptor, True)  # as it was for whoever shares it
     if not serving.cancelled():
         serving.result()
+
+
+async def _end_all(seconds: float) -> None:
+    """Cancel what is left, and end the process at once when something will not end: no client waits for it."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left and (await asyncio.wait(left, timeout=seconds))[1]:
+        os._exit(0)
 
 
 class _Connection:

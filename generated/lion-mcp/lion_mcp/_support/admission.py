@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from . import log
 from .backend import Backend, Plan
+from .bounded_work import within
 from .call import LOCAL, Call, Caller, ProgressReport
 from .contract import Contract, Contracts
 from .quoting import quoted, shown
@@ -63,13 +64,14 @@ class Admission:
         try:
             verb = self.resolve(request.name)
             call = self._call(verb, request, correlation)
-            contract = await self._within(call, self._contracts.of(call))
+            contract = await self._contract(call)
             _check_fingerprint(call, contract, request)
             _check_arguments(call, contract)
             plan = self._plan(call)
             result = await self._run(plan)
             result = self._checked(call, result)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            _let_cancellation_pass(error)
             return self._refused(request.name, error, correlation, contract)
         return Outcome(verb.name, result)
 
@@ -79,10 +81,11 @@ class Admission:
         try:
             verb = self.resolve(name)
             call = self._call(verb, Request(name, values), correlation)
-            contract = await self._within(call, self._contracts.of(call))
+            contract = await self._contract(call)
             if left := sorted(values.keys() - contract.varied_by.keys()):
                 raise invalid([f"{quoted(param)} has a value that does not fit" for param in left])
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            _let_cancellation_pass(error)
             return self._refused(name, error, correlation, None)
         return Outcome(verb.name, schema=contract.schema, schema_fingerprint=contract.fingerprint)
 
@@ -134,22 +137,21 @@ class Admission:
         call = plan.call
         slots = self._slots[call.verb.limits.pool]
         await _slot(slots, call)
-        try:
-            return await self._within(call, self._backends[call.verb.run.backend].run(plan))
-        finally:
-            slots.release()
+        # The place is free when the work has really ended, which may be after its call was answered.
+        return await self._within(call, self._backends[call.verb.run.backend].run(plan), slots.release)
 
-    async def _within(self, call: Call, work: Awaitable[T]) -> T:
-        scope = asyncio.timeout_at(call.deadline)
+    async def _contract(self, call: Call) -> Contract:
+        work = self._contracts.of(call)
+        return await (self._within(call, work) if call.verb.varies_with else work)
+
+    async def _within(self, call: Call, work: Awaitable[T], when_ended: Callable[[], None] | None = None) -> T:
         try:
-            async with scope:
-                return await work
+            return await within(call.deadline, work, when_ended)
         except TimeoutError:
-            if not scope.expired():
+            if asyncio.get_running_loop().time() < call.deadline:
                 raise
-            raise Refusal(
-                "unavailable", f"{quoted(call.verb.name)} did not end within {call.verb.limits.patience}."
-            ) from None
+            sentence = f"{quoted(call.verb.name)} did not end within {call.verb.limits.patience}."
+            raise Refusal("unavailable", sentence) from None
 
     def _checked(self, call: Call, result: Any) -> Any:
         result = bounded_result(result)
@@ -190,9 +192,18 @@ class Admission:
             return Refusal(
                 "internal", f"It was refused with details that cannot be sent: the refusal {problem.reason}."
             )
-        if refusal.kind in self.registry.kinds:
+        if not (isinstance(error["message"], str) and isinstance(error.get("detail", {}), dict)):
+            return Refusal("internal", "It was refused without a message, or with details that are no object.")
+        if isinstance(refusal.kind, str) and refusal.kind in self.registry.kinds:
             return refusal
         return Refusal("internal", "It was refused with a kind that is not declared.", error)
+
+
+def _let_cancellation_pass(error: BaseException) -> None:
+    """Raise a cancellation of the call; one that comes out of its work, uncalled for, is a fault like any other."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
 
 
 def _check_fingerprint(call: Call, contract: Contract, request: Request) -> None:
@@ -217,7 +228,7 @@ def _check_arguments(call: Call, contract: Contract) -> None:
 
 async def _slot(slots: asyncio.Semaphore, call: Call) -> None:
     try:
-        async with asyncio.timeout_at(call.deadline):
+        async with asyncio.timeout_at(call.last_start):
             await slots.acquire()
     except TimeoutError:
         raise Refusal("busy", f"No place became free for {quoted(call.verb.name)}; try again later.") from None

@@ -135,9 +135,9 @@ class _Reader:
             self.problem = "has an object with the same key twice"
         return value
 
-    def _number(self, digits: str) -> int:
+    def _number(self, digits: str) -> int | None:
         try:
             return int(digits)
         except ValueError:
             self.problem = "holds a number that is too long"
-            return 0
+            return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from dataclasses import dataclass
 
 _FIRST_FREE = 3
@@ -26,7 +25,6 @@ def claim() -> Wire:
     wire = Wire(_private(0, os.O_RDONLY), _private(1, os.O_WRONLY))
     _point(0, os.open(os.devnull, os.O_RDONLY))
     _point(1, _private(2, os.O_WRONLY))
-    sys.stdout = sys.stderr
     return wire
 
 

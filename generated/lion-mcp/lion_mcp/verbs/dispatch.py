@@ -28,7 +28,7 @@ def dispatch_ls(params: DispatchLsParams) -> list[str]:
 
 
 def dispatch_show(params: DispatchShowParams) -> list[str]:
-    """One outgoing message in full."""
+    """All that is stored of one outgoing message, its token too."""
     return [
         "dispatch",
         "show",
@@ -58,7 +58,7 @@ def dispatch_retry(params: DispatchRetryParams) -> list[str]:
 
 
 def dispatch_purge(params: DispatchPurgeParams) -> list[str]:
-    """Delete one outgoing message, whatever its state."""
+    """Drop a single outgoing message, in any state it may be in."""
     return [
         "dispatch",
         "purge",

@@ -7,7 +7,7 @@ from lion_mcp.models.invoke import InvokeListParams
 
 
 def invoke_list(params: InvokeListParams) -> list[str]:
-    """Recorded invocations, newest first."""
+    """The log of invocations, the latest first."""
     return [
         "invoke",
         "list",

@@ -14,7 +14,7 @@ from lion_mcp.models.root import (
 
 
 def handshake() -> list[str]:
-    """The contract that li speaks."""
+    """Which contract li keeps to."""
     return [
         "handshake",
         "--machine",
@@ -39,7 +39,7 @@ def runs(params: RunsParams) -> list[str]:
 
 
 def lifecycle(params: LifecycleParams) -> list[str]:
-    """What the store knows of one run's life."""
+    """How one run went, as far as the store knows."""
     return [
         "lifecycle",
         "--machine",

@@ -32,7 +32,7 @@ def schedule_list() -> list[str]:
 
 
 def schedule_get(params: ScheduleGetParams) -> list[str]:
-    """One schedule in full, with its ten latest runs."""
+    """All of one schedule, and the last ten runs it made."""
     return [
         "schedule",
         "get",
@@ -52,7 +52,7 @@ def schedule_status(params: ScheduleStatusParams) -> list[str]:
 
 
 def schedule_runs(params: ScheduleRunsParams) -> list[str]:
-    """The runs of one schedule, newest first."""
+    """What one schedule has run, the latest first."""
     return [
         "schedule",
         "runs",
@@ -117,7 +117,7 @@ def schedule_create(params: ScheduleCreateParams) -> list[str]:
 
 
 def schedule_trigger(params: ScheduleTriggerParams) -> list[str]:
-    """Run a schedule now."""
+    """Have a schedule run at once, whatever its trigger says."""
     return [
         "schedule",
         "trigger",
@@ -127,7 +127,7 @@ def schedule_trigger(params: ScheduleTriggerParams) -> list[str]:
 
 
 def schedule_enable(params: ScheduleEnableParams) -> list[str]:
-    """Let a schedule run again."""
+    """Switch a schedule back on."""
     return [
         "schedule",
         "enable",
@@ -148,7 +148,7 @@ def schedule_disable(params: ScheduleDisableParams) -> list[str]:
 
 
 def schedule_delete(params: ScheduleDeleteParams) -> list[str]:
-    """Remove a schedule."""
+    """Throw a schedule away."""
     return [
         "schedule",
         "delete",

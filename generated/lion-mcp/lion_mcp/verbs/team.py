@@ -45,7 +45,7 @@ def team_show(params: TeamShowParams) -> list[str]:
 
 
 def team_send(params: TeamSendParams) -> list[str]:
-    """Send a message within a team."""
+    """Write to members of a team."""
     return [
         "team",
         "send",

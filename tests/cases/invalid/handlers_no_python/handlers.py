@@ -1,0 +1,3 @@
+class Handlers:
+    def go(self:
+        pass

@@ -1,6 +1,9 @@
 """Where lion-mcp means to differ from `li mcp`, each with its reason; whatever else differs fails a test.
 
 A difference that no longer shows, or shows otherwise than it stands here, fails as well.
+
+One shows only in an installation: both start the command that `LIONAGI_MCP_LI_BIN` names, but without it the real server starts
+the `li` of its own environment, and lion-mcp the one on its PATH, as it is installed apart from lionagi.
 """
 
 from __future__ import annotations

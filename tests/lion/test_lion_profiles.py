@@ -222,6 +222,13 @@ def test_what_cannot_be_sent_hides_no_others(
     assert shown == "invalid_input"
 
 
+def test_half_a_character_is_replaced(servers: tuple[McpProcess, McpProcess], project: Path, home: Path) -> None:
+    write({f"{PROJECT}halved.md": '---\naccount_connectors: ["a\\ud800"]\n---\n'}, project, home)
+    shown = answer(servers[1], "profile.show", {"name": "halved"})
+    (project / ".lionagi" / "agents" / "halved.md").unlink()
+    assert shown["resolved"]["account_connectors"] == ["a?"]
+
+
 def test_an_ambiguous_profile_tells_its_files(
     servers: tuple[McpProcess, McpProcess], project: Path, home: Path
 ) -> None:

@@ -32,7 +32,9 @@ def calling(request_id: Any, tool: str, arguments: Any = None, **meta: Any) -> d
 class RawServer:
     """`sample_mcp`, started in the folder that holds it; its stderr is kept in a file."""
 
-    def __init__(self, package: Path, folder: Path, *arguments: str, stdin: Any = subprocess.PIPE) -> None:
+    def __init__(
+        self, package: Path, folder: Path, *arguments: str, stdin: Any = subprocess.PIPE, stderr: int | None = None
+    ) -> None:
         self.trace = folder / "trace"
         self._errors = folder / "stderr"
         with self._errors.open("wb") as errors:
@@ -42,7 +44,7 @@ class RawServer:
                 env={**os.environ, "TRACE": str(self.trace)},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=errors if stderr is None else stderr,
             )
 
     @property

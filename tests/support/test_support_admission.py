@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from verbc.support import bounded_work
 from verbc.support.admission import Admission, Outcome, Request
 from verbc.support.backend import Plan
 from verbc.support.call import Call
@@ -189,11 +191,18 @@ def test_a_refusal_comes_back_as_it_is(registry: Registry) -> None:
 def test_a_declared_kind_is_taken_and_another_becomes_internal(registry: Registry) -> None:
     declared = over(registry, {"free": raising(Refusal("weird", "Odd."))})
     assert refused(ask(declared, "free")).as_error() == {"kind": "weird", "message": "Odd."}
-    for kind in ("strange", 7, None):
+    for kind in ("strange", 7, None, ["conflict"], {}):
         refusal = Refusal(kind, "Odd.", {"a": 1})  # type: ignore[arg-type]
         error = refused(ask(over(registry, {"free": raising(refusal)}), "free")).as_error()
         assert error["kind"] == "internal"
         assert error["detail"] == {"kind": kind, "message": "Odd.", "detail": {"a": 1}}
+
+
+@pytest.mark.parametrize(("message", "detail"), [(None, None), (7, None), ("No.", ["a"]), ("No.", "text")])
+def test_a_refusal_of_another_shape_is_internal(registry: Registry, message: Any, detail: Any) -> None:
+    refusal = refused(ask(over(registry, {"free": raising(Refusal("conflict", message, detail))}), "free"))
+    assert (refusal.kind, refusal.detail) == ("internal", None)
+    assert isinstance(refusal.message, str)
 
 
 def test_a_refusal_that_cannot_be_sent_is_internal(registry: Registry) -> None:
@@ -202,7 +211,19 @@ def test_a_refusal_that_cannot_be_sent_is_internal(registry: Registry) -> None:
         assert (refusal.kind, refusal.detail) == ("internal", None)
 
 
-@pytest.mark.parametrize("error", [ValueError("secret"), RecursionError(), TimeoutError(), SystemExit("secret")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("secret"),
+        RecursionError(),
+        TimeoutError(),
+        SystemExit("secret"),
+        KeyboardInterrupt(),
+        GeneratorExit("secret"),
+        BaseException("secret"),
+        asyncio.CancelledError("secret"),
+    ],
+)
 def test_an_exception_is_internal_and_its_text_stays_inside(
     registry: Registry, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -325,3 +346,74 @@ def test_a_call_that_finds_no_place_in_time_is_told_so(registry: Registry) -> No
     refusal = refused(finish(scenario()))
     assert refusal.kind == "busy"
     assert "`item.names`" in refusal.message
+
+
+def test_a_call_is_busy_before_those_that_came_with_it_are_ended(registry: Registry) -> None:
+    """Else it would get the place of one of them, without any time left, and not know that nothing was done."""
+    ran: list[str] = []
+
+    async def work(call: Call) -> Any:
+        ran.append(call.verb.name)
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        admission = over(registry, {"free": work, "item.names": work})
+        holders = [asyncio.create_task(admission.admit(Request("free"))) for _ in range(4)]
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(admission.admit(Request("item.names")))
+        await asyncio.sleep(0)
+        move_clock(29.85)  # commands are ended 0.1 seconds before their calls
+        assert refused(await waiting).kind == "busy"
+        assert not any(holder.done() for holder in holders)
+        for holder in holders:
+            holder.cancel()
+        await asyncio.gather(*holders, return_exceptions=True)
+
+    finish(scenario())
+    assert set(ran) == {"free"}
+
+
+def test_the_place_of_work_that_does_not_end_is_not_free(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_work, "GRACE_SECONDS", 0)
+    enough = asyncio.Event()
+
+    async def stubborn(call: Call) -> Any:
+        while not enough.is_set():
+            with suppress(asyncio.CancelledError):
+                await enough.wait()
+
+    async def scenario() -> None:
+        admission = over(registry, {"free": stubborn})
+        holders = [asyncio.create_task(admission.admit(Request("free"))) for _ in range(4)]
+        await asyncio.sleep(0)
+        move_clock(31)
+        assert {refused(outcome).kind for outcome in await asyncio.gather(*holders)} == {"unavailable"}
+        late = asyncio.create_task(admission.admit(Request("item.names")))
+        await asyncio.sleep(0)
+        assert not late.done()
+        enough.set()
+        assert (await late).refusal is None
+        await asyncio.sleep(0)
+
+    finish(scenario())
+
+
+@pytest.mark.parametrize("numbers", [(float("nan"),), (1, float("inf")), ("abc",), (None,)])
+def test_progress_is_told_in_finite_numbers(registry: Registry, numbers: tuple[Any, ...]) -> None:
+    told: list[Any] = []
+
+    async def report(*progress: Any) -> None:
+        told.append(progress)
+
+    async def work(call: Call) -> None:
+        await call.progress(1, 2, "half")
+        await call.progress(*numbers)
+
+    outcome = ask(over(registry, {"free": work}), "free", report=report)
+    assert refused(outcome).kind == "internal"
+    assert told == [(1, 2, "half")]
+
+
+def test_problems_are_joined_without_two_ends(registry: Registry) -> None:
+    message = refused(ask(over(registry), "item.show", {"id": "a", "force": 1, "zz": 1})).message
+    assert message == "`force` is not accepted: It would stop a run in the middle; `zz` is not a parameter"

@@ -102,7 +102,7 @@ def test_what_a_variant_adds_follows_the_same_conventions() -> None:
     assert extras(params) == ["--max-ops=7", "--dry", "--tag=a", "--tag=b"]
 
 
-@pytest.mark.parametrize("name", ["", "-x", "a=b", "a b", "a\0", "--"])
+@pytest.mark.parametrize("name", ["", "-x", "a=b", "a b", "a\0", "--", "_a"])
 def test_a_name_that_cannot_be_a_flag_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be a flag"):
         extras(Open.model_validate({name: "v"}))

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from verbc.support.argv import flag, positionals
+from verbc.support.argv import extras, flag, json_flag, positionals, switch
 from verbc.support.backend import Plan
 from verbc.support.backend_cli import CliBackend
 from verbc.support.binding import Binding, Bindings
 from verbc.support.call import Call, Caller
+from verbc.support.further_flags import declared_flags
 from verbc.support.refusal import Refusal
 from verbc.support.registry import Limits, Registry, Run, ServerIdentity, Verb, VerbLimits
 
@@ -227,6 +228,19 @@ def test_arguments_of_the_installation_are_filled_in_where_they_stand(monkeypatc
 )
 def test_a_program_that_is_not_there_is_told(command: str, message: str) -> None:
     assert ask(backend(command=command), verb("echo")) == {"kind": "internal", "message": message}
+
+
+def test_what_the_environment_fills_in_is_never_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "hush-secret")
+    command = "/nonexistent/tool --token=${TOKEN}"
+    error = ask(backend(command=command), verb("echo"))
+    assert error["message"] == f"`{command}` cannot be started: No such file or directory."
+    monkeypatch.setenv("STUB_PROGRAM", PROGRAM)
+    Versioned(tmp_path, monkeypatch, "9")
+    version = {"ask": ["version"], "at": "/data/version", "accept": ["0.36"]}
+    ask_first = backend(command="${STUB_PROGRAM}", args=["--text=${TOKEN}"], env=["STUB_*"], version=version)
+    message = "`${STUB_PROGRAM}` is version 9, and this server needs 0.36."
+    assert ask(ask_first, verb("echo"))["message"] == message
 
 
 def test_arguments_that_are_too_long_are_the_callers() -> None:
@@ -474,3 +488,98 @@ def test_messages_hold_no_argument_values() -> None:
     for arguments in ({"exit": 9}, {"text": "s3cret"}, {"rest": ["s3cret"], "exit": 4}):
         error = ask(backend(), verb("say"), **arguments)
         assert "s3cret" not in error["message"]
+
+
+STRING = {"type": "string"}
+
+
+def refused_further(further: dict[str, Any], args: Sequence[str] = (), **params: Any) -> str | None:
+    of = verb("echo")
+    of.params.update(params)
+    return backend(args=list(args)).objection(of, further)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        STRING,
+        {"type": "integer", "minimum": 1},
+        {"type": ["number", "null"]},
+        {"type": "boolean", "default": False},
+        {"enum": ["a", 1, True, None]},
+        {"const": "a"},
+        {"type": "array", "items": STRING},
+        {"type": "array", "items": {"enum": ["a", 1]}},
+        {"anyOf": [STRING, {"type": "array", "items": {"type": "integer"}}]},
+        {"$ref": "#/$defs/Text"},
+    ],
+)
+def test_what_a_flag_can_say_can_be_added(schema: Any) -> None:
+    assert refused_further({"max_ops": schema}, **{"$defs": {"Text": STRING}}) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        True,
+        {"type": "object"},
+        {"type": "array"},
+        {"type": "array", "items": {"type": "array", "items": STRING}},
+        {"type": "array", "items": {"type": "boolean"}},
+        {"type": "array", "items": {"type": ["string", "null"]}},
+        {"type": ["string", "object"]},
+        {"enum": [{}]},
+        {"enum": [[True]]},
+        {"anyOf": [STRING, {"type": "object"}]},
+        {"$ref": "#/$defs/None"},
+        {"$ref": "#/$defs/Round"},
+    ],
+)
+def test_what_no_flag_can_say_cannot_be_added(schema: Any) -> None:
+    reason = refused_further({"a": schema}, **{"$defs": {"Round": {"$ref": "#/$defs/Round"}}})
+    assert reason == "A parameter of this variant has values that no flag can say."
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a=b", "a b", "_a", "--"])
+def test_a_name_that_cannot_be_a_flag_cannot_be_added(name: str) -> None:
+    assert refused_further({name: STRING}) == "A parameter of this variant has a name that cannot be a flag."
+
+
+@pytest.mark.parametrize("names", [["machine"], ["profile"], ["text"], ["tag"], ["max_ops", "max-ops"]])
+def test_a_flag_that_is_taken_cannot_be_added(names: list[str]) -> None:
+    reason = refused_further(dict.fromkeys(names, STRING), ["--machine", "--profile=${PROFILE}"])
+    assert reason == "A parameter of this variant has a flag that is taken."
+
+
+def test_a_flag_that_no_parameter_has_can_be_added() -> None:
+    assert refused_further({"tags": STRING, "rest": STRING, "echo": STRING}) is None
+
+
+def test_every_flag_of_a_verb_is_known_whatever_its_type() -> None:
+    class Typed(BaseModel):
+        model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+        due_on: str | None = None
+        wet: bool | None = None
+        dry: bool | None = None
+        rows: list[dict[str, int]] | None = None
+        class_: int = Field(alias="class")
+        path: str
+
+    def function(params: Typed) -> list[str]:
+        return [
+            "go",
+            "--machine",
+            *flag("--due", params.due_on),
+            *switch("--wet", params.wet),
+            *switch("--no-dry", params.dry, default=True),
+            *json_flag("--rows", params.rows),
+            *flag("--class", params.class_),
+            *extras(params),
+            *positionals(params.path),
+        ]
+
+    flags = {"--machine", "--due", "--wet", "--no-dry", "--rows", "--class"}
+    assert declared_flags(Binding(function, Typed)) == flags
+    assert declared_flags(Binding(lambda: ["go", "--machine"])) == {"--machine"}

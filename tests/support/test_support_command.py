@@ -116,3 +116,28 @@ def test_a_terminal_that_knows_few_characters_is_enough(package: Path, tmp_path:
         check=True,
     )
     assert b"\xa1Nobody \\u6f22!" in finished.stdout
+
+
+@pytest.mark.parametrize("argument", ["verbs", "--version"])
+def test_a_reader_that_has_gone_ends_it_in_silence(package: Path, argument: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        finished = print_to(writing, package, argument)
+    finally:
+        os.close(writing)
+    assert (finished.returncode, finished.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no disk that is always full")
+def test_a_full_disk_is_told_in_one_sentence(package: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        finished = print_to(full.fileno(), package, "verbs")
+    assert (finished.returncode, finished.stderr) == (1, "sample-mcp: cannot print: No space left on device.\n")
+
+
+def print_to(descriptor: int, package: Path, argument: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sample_mcp", argument]
+    return subprocess.run(
+        command, cwd=package, stdout=descriptor, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from verbc.support.admission import Admission, Outcome, Request
 from verbc.support.fingerprint import fingerprint
 from verbc.support.refusal import Refusal
-from verbc.support.registry import Registry
+from verbc.support.registry import Registry, Verb
 from verbc.support.validation import Validator
 
 from .programs import finish
@@ -109,6 +110,23 @@ def test_a_variant_that_does_not_fit_its_verb_is_internal(registry: Registry, va
     assert outcome.schema is None
     assert outcome.refusal is not None
     assert "secret" not in outcome.refusal.message
+
+
+def test_the_backend_of_a_verb_has_a_say_in_its_variants(registry: Registry) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    class Choosy(Functions):
+        def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
+            asked.append((verb.name, dict(further)))
+            return "No." if "deep" in further else None
+
+    variants = {"good": DEPTH, "bad": {"properties": {"deep": {}}}}
+    admission = Admission(registry, {"local": Choosy(variants=variants)})
+    assert finish(admission.describe("flow", {"playbook": "good"})).schema == VARIANT
+    assert kind(finish(admission.describe("flow", {"playbook": "good"}))) is None
+    assert asked == [("flow", DEPTH["properties"])]
+    assert kind(finish(admission.describe("flow", {"playbook": "bad"}))) == "internal"
+    assert kind(finish(admission.admit(Request("flow", {"playbook": "bad"})))) == "internal"
 
 
 def test_variants_are_compiled_once_and_the_oldest_are_forgotten(

@@ -198,3 +198,13 @@ def test_no_value_is_ever_told(value: Any) -> None:
 
 def test_a_value_as_a_whole_is_called_what_it_is() -> None:
     assert Validator({"type": "string"}, subject="the result").problems(7) == ["the result must be a string"]
+
+
+def test_what_cannot_be_checked_is_told_in_our_words() -> None:
+    schema = {"properties": {"a": {"type": "string", "pattern": "^(a|a)*(?=b)$"}}}
+    assert problems(schema, {"a": "a" * 40}) == ["`a` could not be checked"]
+
+
+def test_members_of_a_result_are_no_parameters() -> None:
+    validator = Validator(CLOSED, names=False, subject="the result")
+    assert validator.problems({"zz": 1}) == ["`*` is not a known member"]

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from verbc.support import log
+from verbc.support.stderr import PIECE, unhurried
 
 
 @pytest.fixture(autouse=True)
-def configured() -> Iterator[None]:
+def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     root = logging.getLogger()
     before = root.handlers[:], root.level
-    log.configure()
-    yield
+    with monkeypatch.context() as streams:
+        for name in ("stdout", "stderr"):
+            streams.setattr(sys, name, getattr(sys, name))  # put back at the end
+        log.configure()
+        yield
     logging.captureWarnings(False)
     root.handlers[:], root.level = before
 
@@ -75,11 +79,57 @@ def test_warnings_are_lines_too(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_stderr_that_nobody_reads_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as unread, os.fdopen(writing, "w", encoding="utf-8") as stderr:
-        monkeypatch.setattr(sys, "stderr", stderr)
+        monkeypatch.setattr(sys, "stderr", unhurried(stderr.fileno()))
         for _ in range(2000):
-            log.event("error", "x" * 200)  # would block for ever if it waited
+            log.failure("x" * 200, chained(20))  # would block for ever if it waited
         monkeypatch.undo()
-        assert len(unread.read1(10_000_000)) > 4096
+        *whole, _last = unread.read1(10_000_000).splitlines()
+        assert len(whole) > 8
+        assert {json.loads(line)["event"] for line in whole} == {"x" * 200}
+
+
+def test_the_process_prints_where_nothing_waits() -> None:
+    log.configure()
+    for stream in (sys.stdout, sys.stderr):
+        assert stream.fileno() == 2
+        assert type(stream.buffer) is type(unhurried().buffer)
+
+
+def chained(depth: int) -> Exception:
+    """An exception with more causes than are told, each of them from some calls down."""
+
+    def fail(left: int) -> None:
+        if left:
+            fail(left - 1)
+        raise ValueError("secret")
+
+    caught: Exception = ValueError()
+    for _ in range(6):
+        try:
+            try:
+                raise caught
+            except ValueError:
+                fail(depth)
+        except ValueError as error:
+            caught = error
+    return caught
+
+
+@pytest.mark.parametrize("depth", [1, 10, 200])
+def test_a_line_fits_into_a_pipe_at_once(depth: int, capsys: pytest.CaptureFixture[str]) -> None:
+    log.failure("it failed", chained(depth), verb="a.b")
+    text = capsys.readouterr().err
+    entry = json.loads(text)
+    assert len(text.encode()) <= PIECE
+    assert [part["type"] for part in entry["error"]] == ["ValueError"] * 4
+    assert all(part["frames"][-1].endswith(" fail") for part in entry["error"])
+
+
+def test_of_what_is_too_long_all_the_same_the_beginning_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    log.event("error", "x" * 10_000)
+    text = capsys.readouterr().err
+    assert len(text) <= PIECE
+    assert json.loads(text)["event"] == "x" * 200
 
 
 def test_correlation_ids_differ() -> None:

@@ -168,7 +168,9 @@ def test_ok_with_an_exit_code_is_no_result() -> None:
 @pytest.mark.parametrize("code", [0, 4, -15])
 def test_a_refusal_is_passed_on_at_any_exit_code(code: int) -> None:
     document = error(kind="conflict", message="It runs.", detail={"run": 7})
-    assert refused(document, ENVELOPE, code) == {"kind": "conflict", "message": "It runs.", "detail": {"run": 7}}
+    how = {"exit_code": code, "stderr": "noise"} if code else {}
+    detail = {"run": 7, **how}
+    assert refused(document, ENVELOPE, code) == {"kind": "conflict", "message": "It runs.", "detail": detail}
 
 
 @pytest.mark.parametrize("code", [0, 4])
@@ -195,10 +197,30 @@ def test_a_declared_kind_of_the_spec_is_passed_on() -> None:
 
 
 def test_a_refusal_without_a_kind_has_the_one_of_its_exit_code() -> None:
-    assert refused(error(message="gone"), ENVELOPE, 3) == {"kind": "not_found", "message": "gone"}
-    assert refused(error(message="gone"), ENVELOPE, 4) == {"kind": "internal", "message": "gone"}
+    for code, kind in ((3, "not_found"), (4, "internal")):
+        how = {"exit_code": code, "stderr": "noise"}
+        assert refused(error(message="gone"), ENVELOPE, code) == {"kind": kind, "message": "gone", "detail": how}
     refusal = refused(error(kind="nope", message="gone"), ENVELOPE, 3)
-    assert refusal == {"kind": "not_found", "message": "gone", "detail": {"kind": "nope", "message": "gone"}}
+    how = {"exit_code": 3, "stderr": "noise"}
+    assert refusal == {"kind": "not_found", "message": "gone", "detail": {"kind": "nope", "message": "gone", **how}}
+
+
+@pytest.mark.parametrize(
+    "stdout", [b"", b"plain text", b"[1", b"7", b"{}", b'{"contract_version": 1, "ok": 7}', b"1 2"]
+)
+def test_a_reply_that_cannot_be_read_has_the_kind_of_its_exit_code(stdout: bytes) -> None:
+    for code, kind in ((3, "not_found"), (4, "internal"), (-9, "internal")):
+        refusal = refused(stdout, ENVELOPE, code)
+        assert refusal["kind"] == kind
+        assert refusal["detail"].items() >= {"exit_code": code, "stderr": "noise"}.items()
+    at_zero = refused(stdout, ENVELOPE, 0)
+    assert at_zero["kind"] == "internal"
+    assert "exit_code" not in at_zero["detail"]
+
+
+def test_a_failed_command_that_says_it_went_well_is_internal_whatever_its_exit_code() -> None:
+    refusal = refused(envelope(), ENVELOPE, 3)
+    assert (refusal["kind"], refusal["detail"]) == ("internal", {"exit_code": 3, "stderr": "noise"})
 
 
 @pytest.mark.parametrize("message", [None, 7, "", "  "])

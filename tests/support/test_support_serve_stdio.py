@@ -79,6 +79,7 @@ def test_the_sdks_client_is_served(package: Path, era: str) -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e999}}', -32700, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"1" * 5000 + b"}}", -32700, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 100 + b"]" * 100 + b"}}", -32700, 1),
+        (b'{"jsonrpc":"2.0","id":' + b"1" * 5000 + b',"method":"ping"}', -32700, None),
         (b"[" * 30000 + b"]" * 30000, -32700, None),
         (b"[]", -32600, None),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
@@ -105,6 +106,7 @@ def test_what_is_no_request_is_answered(shared: RawServer, line: bytes, code: in
     answer = shared.receive()
     assert (answer["error"]["code"], answer["id"]) == (code, request_id)
     assert "pydantic" not in json.dumps(answer)
+    assert "nope" not in json.dumps(answer)
     assert shared.receive() == {"jsonrpc": "2.0", "id": "ping", "result": {}}
 
 
@@ -187,7 +189,7 @@ def end(server: RawServer, how: str) -> None:
         server.process.send_signal(signal.Signals[how])
 
 
-@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT", "SIGHUP"])
 def test_what_runs_is_cancelled_and_cleaned_up_at_the_end(server: RawServer, how: str) -> None:
     server.send(calling(1, "free"))
     server.until_traced("started")

@@ -83,7 +83,7 @@ def test_every_reply_fits_the_output_schema(registry: Registry) -> None:
         ({"ops": [{"op": "free"}] * 4}, "invalid_input", "There are 4 ops, and at most 3 are taken."),
         ({"ops": {"op": "free"}}, "invalid_input", "ops must be an array."),
         ({"ops": '[{"op":"free"}]'}, "invalid_input", "ops must be an array."),
-        ({"ops": [{"op": "free"}], "zz": 1, "yy": 1}, "invalid_input", "`yy`, `zz` is not a key of a request"),
+        ({"ops": [{"op": "free"}], "zz": 1, "yy": 1}, "invalid_input", "`yy`, `zz` are not keys of a request"),
         ({"help": 1}, "invalid_input", "help must be true, the name of a verb, or an object of strings"),
         ({"help": []}, "invalid_input", "help must be true"),
         ({"help": {"verb": 1}}, "invalid_input", "help must be true"),
@@ -152,7 +152,7 @@ def test_an_op_without_a_name_is_refused(registry: Registry, op: Any) -> None:
 def test_further_keys_are_refused_before_the_verb_is_looked_at(registry: Registry, name: str, shown: str) -> None:
     (answer,) = ops(registry, {"op": name, "zz": 1, "arg": {}})
     assert answer["op"] == shown
-    message = "`arg`, `zz` is not a key of an op; it has op, args and schema_fingerprint."
+    message = "`arg`, `zz` are not keys of an op; it has op, args and schema_fingerprint."
     assert answer["error"] == {"kind": "invalid_input", "message": message}
 
 

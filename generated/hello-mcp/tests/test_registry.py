@@ -156,7 +156,7 @@ def test_handlers_have_a_method_for_each_verb() -> None:
         if REGISTRY.backends[verb.run.backend]["kind"] == "python":
             method = getattr(getattr(server, f"load_{verb.run.backend}")(), verb.run.target[0])
             assert inspect.iscoroutinefunction(method), verb.name
-            assert method.__module__ != "hello_mcp.interface", f"{verb.name} has no method of its own"
+            assert not method.__module__.endswith(".interface"), verb.name
 
 
 def test_no_verb_reaches_a_fenced_path() -> None:

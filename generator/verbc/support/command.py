@@ -16,6 +16,8 @@ from .registry import Registry, load
 
 _SUPPORT = Path(__file__).parent
 _PACKAGE = _SUPPORT.parent
+# What a shell gives for a program that SIGPIPE has ended.
+_BROKEN_PIPE = 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,11 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know every character
     if options.version:
-        print("\n".join(_version(registry)))  # noqa: T201
-    elif options.command == "verbs":
-        print("\n".join(_verbs(registry)))  # noqa: T201
-    else:
-        _serve(registry, options.surface)
+        return _printed(_version(registry), registry)
+    if options.command == "verbs":
+        return _printed(_verbs(registry), registry)
+    _serve(registry, options.surface)
     return 0
 
 
@@ -80,6 +81,20 @@ def _verbs(registry: Registry) -> list[str]:
     rows = [("verb", "effect", "summary"), *available, *unavailable]
     name_width, effect_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     return [f"{name:{name_width}}  {effect:{effect_width}}  {text}".rstrip() for name, effect, text in rows]
+
+
+def _printed(lines: Sequence[str], registry: Registry) -> int:
+    """Print lines, and return the exit code: that of a broken pipe where the reader has gone, 1 where nothing fits."""
+    try:
+        print("\n".join(lines), flush=True)  # noqa: T201
+    except OSError as error:
+        # What is left in the buffer would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return _BROKEN_PIPE
+        print(f"{registry.server.distribution}: cannot print: {error.strerror}.", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
 
 
 def _serve(registry: Registry, surface: str | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .backend import Backend, Resolver
+from .backend import Backend, Chooser, Resolver
 from .call import Call
 from .feedback import ARGUMENTS
 from .fingerprint import fingerprint
@@ -94,15 +94,23 @@ class Contracts:
         validator = self._variants.get(key)
         if validator is None:
             validator = self._validator(verb, schema)
-            try:
-                validator.compile()
-            except ValueError:
-                raise ContractError(f"A variant of {verb.name} is not a JSON Schema.") from None
+            self._check_variant(verb, schema, validator)
             self._variants[key] = validator
         self._variants.move_to_end(key)
         if len(self._variants) > _VARIANTS:
             self._variants.popitem(last=False)
         return Contract(schema, digits, validator, values)
+
+    def _check_variant(self, verb: Verb, schema: dict[str, Any], validator: Validator) -> None:
+        try:
+            validator.compile()
+        except ValueError:
+            raise ContractError(f"A variant of {verb.name} is not a JSON Schema.") from None
+        declared = verb.params.get("properties", {})
+        further = {name: param for name, param in schema.get("properties", {}).items() if name not in declared}
+        backend = self._backends[verb.run.backend]
+        if isinstance(backend, Chooser) and (reason := backend.objection(verb, further)):
+            raise ContractError(reason)
 
     def _validator(self, verb: Verb, schema: dict[str, Any]) -> Validator:
         names = self._registry.feedback == "names"

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 Scalar: TypeAlias = str | bool | int | float
 Value: TypeAlias = Scalar | Sequence[Scalar] | None
 
-_PARAMETER_NAME = re.compile(r"\w[\w.-]*")
+_PARAMETER_NAME = re.compile(r"[^\W_][\w.-]*")
 
 
 def flag(name: str, value: Value) -> list[str]:
@@ -48,10 +48,11 @@ def extras(params: BaseModel) -> list[str]:
     Raises ValueError for a name that cannot be a flag.
     """
     added = params.model_extra or {}
-    return [token for name, value in added.items() for token in flag(_flag_name(name), value)]
+    return [token for name, value in added.items() for token in flag(flag_name(name), value)]
 
 
-def _flag_name(parameter: str) -> str:
+def flag_name(parameter: str) -> str:
+    """The flag of a parameter that a variant adds. Raises ValueError for a name that cannot be one."""
     if not _PARAMETER_NAME.fullmatch(parameter):
         raise ValueError("A parameter of this variant has a name that cannot be a flag.")
     return "--" + parameter.replace("_", "-")

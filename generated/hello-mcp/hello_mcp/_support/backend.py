@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from .call import Call
 from .refusal import Refusal
+from .registry import Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,11 @@ class Resolver(Protocol):
 
     async def params_for(self, param: str, value: str, call: Call) -> dict[str, Any]:
         """`{"properties": {...}, "required": [...]}`, both optional. Raises Refusal when the value stands for nothing."""
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """A backend that cannot take every parameter that a variant of a verb may add."""
+
+    def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
+        """Why these parameters, names and their schemas, cannot be added to those of the verb; None when they can."""

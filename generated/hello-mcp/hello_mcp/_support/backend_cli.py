@@ -15,6 +15,7 @@ from .binding import Bindings
 from .call import Call
 from .environment import MissingVariableError, child_environment, expand
 from .foreign_text import short_text
+from .further_flags import declared_flags, flags_among, objection
 from .pointer import look_up
 from .process import Finished
 from .projection import projected
@@ -61,6 +62,11 @@ class CliBackend:
         finished = await self._finish(call, call.verb.run.target, rest)
         result = read_reply(finished, call.verb.run, call.registry.kinds)
         return result if call.verb.result is None else projected(result, call.verb.result)
+
+    def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
+        """Why these parameters cannot be flags of the verb's command, beside those that it has; None when they can."""
+        taken = declared_flags(self._bindings.of(verb)).union(flags_among(self._args))
+        return objection(further, verb.params.get("$defs", {}), taken)
 
     @cached_property
     def _launch(self) -> _Launch:

@@ -54,6 +54,9 @@ _ITEMS = frozenset({"items", "unevaluatedItems"})
 # Keywords whose next step in a path is an index or a name of the schema's own.
 _STEPPING = frozenset({"anyOf", "oneOf", "allOf", "dependentSchemas", "$defs"})
 _DECIDING = frozenset({"type", "const", "enum"})
+# Errors that say something about the checking, not about the value; their texts are the library's own.
+_UNCHECKED = frozenset({"BacktrackLimitExceeded", "RegexEngineFailure", "Referencing", "FromUtf8"})
+ARGUMENTS = "the arguments object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Feedback:
     schema: dict[str, Any]
     names: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
-    subject: str = "the arguments object"
+    subject: str = ARGUMENTS
 
     def problems(self, errors: Iterable[ValidationError], value: Any) -> list[str]:
         """At most eight texts of at most 120 characters: in the order of the members of `value`, then what is missing."""
@@ -94,7 +97,7 @@ class Feedback:
     def _unknown(self, place: list[str | int], name: str, known: list[str]) -> str:
         if not place and name in self.refused:
             return self._refusal(name)
-        what = "is not a known member" if place else "is not a parameter"
+        what = "is not a parameter" if self.subject == ARGUMENTS and not place else "is not a known member"
         text = f"{_joined([*place, shown(name) if self.names else _ANY_NAME])} {what}"
         nearest = _nearest(name, known) if self.names else None
         return f"{text}; did you mean {quoted(nearest)}?" if nearest else text
@@ -113,6 +116,8 @@ class Feedback:
         return place
 
     def _demand(self, error: ValidationError) -> str:
+        if type(error.kind).__name__ in _UNCHECKED:
+            return "could not be checked"
         keyword, value = error.kind.name, error.kind.value
         if keyword == "type":
             types = _either(_TYPES[name] for name in sorted(value, key="null".__eq__))

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import anyio
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 
 from . import log
@@ -38,7 +39,7 @@ def build_server(registry: Registry, backends: Mapping[str, Backend], surface: s
     shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
     handlers = _Handlers(shown)
     identity = registry.server
-    return Server(
+    server: McpServer = Server(
         identity.name,
         version=identity.version,
         title=identity.title,
@@ -49,6 +50,8 @@ def build_server(registry: Registry, backends: Mapping[str, Backend], surface: s
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
     )
+    server.middleware.append(_name_no_method)
+    return server
 
 
 class _Handlers:
@@ -81,6 +84,16 @@ class _Handlers:
             log.failure("a request failed", error, correlation_id=correlation)
             message = f"Something went wrong in the server. The server's log has more under {correlation}."
             return _complete(refused_answer(Refusal("internal", message)))
+
+
+async def _name_no_method(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Leave out which method is unknown: whoever asked for it knows, and nobody else needs what was sent."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        if error.error.code != types.METHOD_NOT_FOUND:
+            raise
+        raise MCPError(types.METHOD_NOT_FOUND, "There is no such method.") from None
 
 
 def _complete(result: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class RequestSurface:
     def _read(self, arguments: dict[str, Any]) -> tuple[list[Any], Any]:
         """The ops to run, or what help is wanted on (None for no help)."""
         if unknown := sorted(arguments.keys() - set(_INPUTS)):
-            raise _invalid(f"{self._listed(unknown)} is not a key of a request; it has ops or help.")
+            raise _invalid(f"{self._no_keys(unknown)} of a request; it has ops or help.")
         ops, topic = arguments.get("ops"), arguments.get("help")
         if ops is not None and not isinstance(ops, list):
             raise _invalid("ops must be an array.")
@@ -110,11 +110,14 @@ class RequestSurface:
         if not isinstance(name, str):
             return Outcome("?", refusal=_invalid("op must be the name of a verb."))
         if unknown := sorted(op.keys() - set(_OP_KEYS)):
-            message = f"{self._listed(unknown)} is not a key of an op; it has op, args and schema_fingerprint."
+            message = f"{self._no_keys(unknown)} of an op; it has op, args and schema_fingerprint."
             return Outcome(self._admission.op(name), refusal=_invalid(message))
         return await self._admission.admit(
             Request(name, op.get("args"), op.get("schema_fingerprint"), caller=caller, report=report)
         )
+
+    def _no_keys(self, names: list[str]) -> str:
+        return f"{self._listed(names)} {'is not a key' if len(names) == 1 or not self._names else 'are not keys'}"
 
     def _listed(self, names: list[str]) -> str:
         return listed(names) if self._names else "`*`"

@@ -31,15 +31,15 @@ def read_reply(finished: Finished, run: Run, kinds: Collection[str]) -> Any:
     return reply.read_output()
 
 
-def parse_output(finished: Finished, command: str) -> Any:
-    """The one JSON document that a command printed; `command` names it in messages. Raises Refusal `internal`."""
+def parse_output(finished: Finished, command: str, kind: str = "internal") -> Any:
+    """The one JSON document that a command printed; `command` names it in messages. Raises Refusal, of this kind."""
     if not finished.stdout.strip():
-        raise _fault(finished, f"{command} {_ending(finished.code)} without a reply.")
+        raise _fault(finished, f"{command} {_ending(finished.code)} without a reply.", kind=kind)
     try:
         return strict_json.parse(finished.stdout)
     except strict_json.Unacceptable as error:
         reason = "is more than one JSON document" if _is_several(finished.stdout) else error.reason
-    raise _fault(finished, f"The reply of {command} {reason}.")
+    raise _fault(finished, f"The reply of {command} {reason}.", kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Reply:
 
     def read_envelope(self) -> Any:
         """A reply that says itself whether it is a result."""
-        document = parse_output(self.finished, self.command)
+        document = parse_output(self.finished, self.command, self._kind_by_exit_code())
         if not isinstance(document, dict | list):
             raise self._fault(f"The reply of {self.command} is JSON, but not an object.")
         self._check_expected(document)
@@ -60,9 +60,10 @@ class _Reply:
         if not isinstance(ok, bool):
             raise self._fault(f"The reply of {self.command} does not say whether it went well.")
         if not ok:
-            raise self._refused(document)
+            raise self._with_exit_code(self._refused(document))
         if self.finished.code != 0:
-            raise self._fault(f"{self.command} replied that it went well, but {_ending(self.finished.code)}.")
+            message = f"{self.command} replied that it went well, but {_ending(self.finished.code)}."
+            raise self._fault(message, kind="internal")
         return self._result(document)
 
     def read_output(self) -> Any:
@@ -87,8 +88,12 @@ class _Reply:
         else:
             detail = {"output": short_value(output)} if output else {}
             refusal = Refusal(self._kind_by_exit_code(), f"{self.command} {_ending(self.finished.code)}.", detail)
-        circumstances = {"exit_code": self.finished.code, "stderr": self.finished.stderr}
-        refusal.detail = {**(refusal.detail or {}), **circumstances}
+        return self._with_exit_code(refusal)
+
+    def _with_exit_code(self, refusal: Refusal) -> Refusal:
+        """A refusal of a command that failed says how it ended; one that a command takes for an answer is left alone."""
+        if self.finished.code != 0:
+            refusal.detail = {**(refusal.detail or {}), **_circumstances(self.finished)}
         return refusal
 
     def _text(self) -> str:
@@ -126,7 +131,7 @@ class _Reply:
     def _refused(self, document: Any) -> Refusal:
         error = _error(document, self.form.get("error"))
         if not error:
-            return self._fault(f"{self.command} was refused without saying why.", kind=self._kind_by_exit_code())
+            return self._fault(f"{self.command} was refused without saying why.")
         kind, message = error.get("kind"), _message(error, self.command)
         if isinstance(kind, str) and kind in self.kinds:
             return Refusal(kind, message, _detail(error.get("detail")))
@@ -139,14 +144,19 @@ class _Reply:
     def _kind_by_exit_code(self) -> str:
         return self.refusals.get(str(self.finished.code), "internal")
 
-    def _fault(self, message: str, detail: Mapping[str, Any] | None = None, kind: str = "internal") -> Refusal:
-        return _fault(self.finished, message, detail, kind)
+    def _fault(self, message: str, detail: Mapping[str, Any] | None = None, kind: str | None = None) -> Refusal:
+        return _fault(self.finished, message, detail, kind or self._kind_by_exit_code())
 
 
 def _fault(
     finished: Finished, message: str, detail: Mapping[str, Any] | None = None, kind: str = "internal"
 ) -> Refusal:
-    return Refusal(kind, message, {**(detail or {}), "stderr": finished.stderr})
+    return Refusal(kind, message, {**(detail or {}), **_circumstances(finished)})
+
+
+def _circumstances(finished: Finished) -> dict[str, Any]:
+    failed = {"exit_code": finished.code} if finished.code != 0 else {}
+    return {**failed, "stderr": finished.stderr}
 
 
 def _ending(code: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import threading
 from typing import Final
 
 # A pipe that has room takes this much at once.
@@ -14,6 +15,8 @@ PIECE: Final = select.PIPE_BUF
 class _Dropping(io.RawIOBase):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._lock = threading.Lock()  # between the look for room and the write, no other thread may take it
+        self._torn = False
 
     def writable(self) -> bool:
         return True
@@ -23,11 +26,15 @@ class _Dropping(io.RawIOBase):
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]
         """Write what there is room for, piece by piece; say that all of it was written."""
-        whole = bytes(data)
-        for start in range(0, len(whole), PIECE):
-            if not self._write(whole[start : start + PIECE]):
-                break
-        return len(whole)
+        with self._lock:
+            # What follows a text that was cut begins a line of its own.
+            whole = b"\n" * self._torn + bytes(data)
+            for start in range(0, len(whole), PIECE):
+                if not self._write(whole[start : start + PIECE]):
+                    self._torn |= start > 0
+                    break
+                self._torn = False
+        return len(data)
 
     def _write(self, piece: bytes) -> bool:
         try:

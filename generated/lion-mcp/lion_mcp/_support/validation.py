@@ -94,7 +94,9 @@ def bounded_result(value: Any) -> Any:
 
 def invalid(problems: list[str]) -> Refusal:
     """The refusal of arguments with these problems."""
-    return Refusal("invalid_input", "; ".join(problems), {"problems": problems})
+    *first, last = problems
+    message = "; ".join([*(problem.removesuffix(".") for problem in first), last])
+    return Refusal("invalid_input", message, {"problems": problems})
 
 
 def _count(value: Any, most: int) -> int:

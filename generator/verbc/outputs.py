@@ -34,5 +34,5 @@ OUTPUTS = (
     Output("<package>/models/<module>.py", lambda package: package.models),
     Output("<package>/verbs/__init__.py"),
     Output("<package>/verbs/<module>.py", lambda package: package.verbs),
-    Output("tests/test_registry.py"),
+    Output("tests/package.py"),
 )

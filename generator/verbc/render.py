@@ -25,7 +25,8 @@ def render(package: Package) -> dict[str, str]:
     texts[f"{package.package}/_support/__init__.py"] = support_text("__init__")
     for name in package.support:
         texts[f"{package.package}/_support/{name}.py"] = support_text(name)
-    texts["tests/values.py"] = testing_text("values")
+    for name in ("test_registry", "values"):
+        texts[f"tests/{name}.py"] = testing_text(name)
     for path, text in package.carried.items():
         texts[f"{package.package}/{path}"] = text
     return dict(sorted(texts.items()))

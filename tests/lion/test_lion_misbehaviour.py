@@ -53,6 +53,8 @@ def test_what_goes_wrong_below_is_one_op_s_refusal(
     assert error["schema"] == server.help("state.stats")["schema"]
     if kind == "internal" and settings["mode"] not in ("bogus-kind", "flood"):
         assert error["detail"]["stderr"] == "what it said on stderr\n"
+    if "exit" in settings:
+        assert error["detail"]["exit_code"] == settings["exit"]
 
 
 def test_messages_of_different_faults_differ(server: McpProcess, misbehave: Misbehave) -> None:

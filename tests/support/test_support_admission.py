@@ -191,8 +191,9 @@ def test_a_refusal_comes_back_as_it_is(registry: Registry) -> None:
 def test_a_declared_kind_is_taken_and_another_becomes_internal(registry: Registry) -> None:
     declared = over(registry, {"free": raising(Refusal("weird", "Odd."))})
     assert refused(ask(declared, "free")).as_error() == {"kind": "weird", "message": "Odd."}
-    for kind in ("strange", 7, None, ["conflict"], {}):
-        refusal = Refusal(kind, "Odd.", {"a": 1})  # type: ignore[arg-type]
+    kinds: tuple[Any, ...] = ("strange", 7, None, ["conflict"], {})
+    for kind in kinds:
+        refusal = Refusal(kind, "Odd.", {"a": 1})
         error = refused(ask(over(registry, {"free": raising(refusal)}), "free")).as_error()
         assert error["kind"] == "internal"
         assert error["detail"] == {"kind": kind, "message": "Odd.", "detail": {"a": 1}}
@@ -383,7 +384,7 @@ def test_the_place_of_work_that_does_not_end_is_not_free(registry: Registry, mon
                 await enough.wait()
 
     async def scenario() -> None:
-        admission = over(registry, {"free": stubborn})
+        admission = over(registry, {"free": stubborn, "item.names": returning(["a"])})
         holders = [asyncio.create_task(admission.admit(Request("free"))) for _ in range(4)]
         await asyncio.sleep(0)
         move_clock(31)

@@ -493,9 +493,11 @@ def test_messages_hold_no_argument_values() -> None:
 STRING = {"type": "string"}
 
 
-def refused_further(further: dict[str, Any], args: Sequence[str] = (), **params: Any) -> str | None:
+def refused_further(
+    further: dict[str, Any], args: Sequence[str] = (), definitions: dict[str, Any] | None = None
+) -> str | None:
     of = verb("echo")
-    of.params.update(params)
+    of.params["$defs"] = definitions or {}
     return backend(args=list(args)).objection(of, further)
 
 
@@ -515,7 +517,7 @@ def refused_further(further: dict[str, Any], args: Sequence[str] = (), **params:
     ],
 )
 def test_what_a_flag_can_say_can_be_added(schema: Any) -> None:
-    assert refused_further({"max_ops": schema}, **{"$defs": {"Text": STRING}}) is None
+    assert refused_further({"max_ops": schema}, definitions={"Text": STRING}) is None
 
 
 @pytest.mark.parametrize(
@@ -537,7 +539,7 @@ def test_what_a_flag_can_say_can_be_added(schema: Any) -> None:
     ],
 )
 def test_what_no_flag_can_say_cannot_be_added(schema: Any) -> None:
-    reason = refused_further({"a": schema}, **{"$defs": {"Round": {"$ref": "#/$defs/Round"}}})
+    reason = refused_further({"a": schema}, definitions={"Round": {"$ref": "#/$defs/Round"}})
     assert reason == "A parameter of this variant has values that no flag can say."
 
 

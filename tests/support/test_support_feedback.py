@@ -206,5 +206,5 @@ def test_what_cannot_be_checked_is_told_in_our_words() -> None:
 
 
 def test_members_of_a_result_are_no_parameters() -> None:
-    validator = Validator(CLOSED, names=False, subject="the result")
+    validator = Validator({"properties": {}, **CLOSED}, names=False, subject="the result")
     assert validator.problems({"zz": 1}) == ["`*` is not a known member"]

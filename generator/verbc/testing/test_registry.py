@@ -1,4 +1,3 @@
-{% include "_header.j2" %}
 """This package agrees with its registry, its docs and its server. Needs neither the network nor verbc."""
 
 import asyncio
@@ -16,28 +15,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from package import NAME, REGISTRY, Bindings, Verb, create_server, digest, fingerprint, server
 from values import accepted
 
-from {{ package.package }} import server
-from {{ package.package }}._support.binding import Bindings
-from {{ package.package }}._support.fingerprint import digest, fingerprint
-from {{ package.package }}._support.registry import Verb
-from {{ package.package }}.server import REGISTRY, create_server
-
 FOLDER = Path(__file__).parents[1]
-DATA = json.loads((FOLDER / "{{ package.package }}" / "registry.json").read_text(encoding="utf-8"))
+DATA = json.loads((FOLDER / NAME / "registry.json").read_text(encoding="utf-8"))
 ENTRIES = {entry["name"]: entry for entry in DATA["verbs"]}
 RELIED_ON = (
     "name summary description effect hints params result refused requires fingerprint_required varies_with unavailable"
 )
 AVAILABLE = REGISTRY.available
 UNAVAILABLE = REGISTRY.unavailable
-BINDINGS = Bindings("{{ package.package }}.verbs")
+BINDINGS = Bindings(f"{NAME}.verbs")
 UNKNOWN = "no parameter has this name"
 
 
 def name_of(verb: Verb) -> str:
-    return verb.name
+    return str(verb.name)
 
 
 def validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:

@@ -199,6 +199,21 @@ def test_what_runs_is_cancelled_and_cleaned_up_at_the_end(server: RawServer, how
     assert "Traceback" not in server.errors()
 
 
+def test_a_hang_up_that_is_ignored_from_the_start_stays_so(package: Path, tmp_path: Path) -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        started = RawServer(package, tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    with started as server:
+        server.handshake()
+        end(server, "SIGHUP")
+        server.send(PING)
+        assert server.receive()["id"] == "ping"
+        server.stdin.close()
+        assert server.ended() == 0
+
+
 @pytest.mark.parametrize("how", ["eof", "SIGTERM"])
 def test_a_thread_that_cannot_be_cancelled_keeps_nothing_alive(server: RawServer, how: str) -> None:
     server.send(calling(1, "spawn"))

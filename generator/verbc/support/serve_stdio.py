@@ -40,7 +40,8 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     serving = asyncio.ensure_future(server.run(_Incoming(connection), _Outgoing(connection), options))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, serving.cancel)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # which is what `nohup` is for
+            loop.add_signal_handler(number, serving.cancel)
     try:
         await asyncio.wait((serving,))
         await connection.output.drain(_LAST_BYTES_SECONDS)

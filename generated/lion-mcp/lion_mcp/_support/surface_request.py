@@ -62,7 +62,7 @@ class RequestSurface:
         ops, topic = arguments.get("ops"), arguments.get("help")
         if ops is not None and not isinstance(ops, list):
             raise _invalid("ops must be an array.")
-        if not _is_topic(topic):
+        if not (topic is None or isinstance(topic, bool | str | dict)):
             raise _invalid(f"{_HELP_TYPES}.")
         topic = None if topic is False else topic
         if topic is not None and ops:
@@ -77,22 +77,24 @@ class RequestSurface:
     async def _help(self, topic: Any) -> dict[str, Any]:
         if topic is True:
             return self._catalog
-        values = {"verb": topic} if isinstance(topic, str) else dict(topic)
+        values: dict[str, Any] = {"verb": topic} if isinstance(topic, str) else dict(topic)
         if "verb" not in values:
             raise _invalid("help needs a verb.")
         name = values.pop("verb")
-        verb = self._registry.resolve(name)
+        verb = self._registry.resolve(name) if isinstance(name, str) else None
         if verb is not None:
             self._check_varying(verb, values)
-            if verb.unavailable is not None:
-                return structured_answer(unavailable_details(verb))
+        if not all(isinstance(value, str) for value in (name, *values.values())):
+            raise _invalid(f"{_HELP_TYPES}.")
+        if verb is not None and verb.unavailable is not None:
+            return structured_answer(unavailable_details(verb))
         outcome = await self._admission.describe(name, values)
         if outcome.refusal is not None or verb is None or outcome.schema is None:
             raise outcome.refusal or Refusal("internal", "There is no schema.")
         quotes = verb.fingerprint_required and (verb.quotes_fingerprint or bool(values))
         return structured_answer(details(verb, outcome.schema, outcome.schema_fingerprint if quotes else None))
 
-    def _check_varying(self, verb: Verb, values: dict[str, str]) -> None:
+    def _check_varying(self, verb: Verb, values: dict[str, Any]) -> None:
         if unknown := sorted(values.keys() - verb.varies_with.keys()):
             raise _invalid(f"The schema of {quoted(verb.name)} does not vary with {self._listed(unknown)}.")
 
@@ -139,12 +141,6 @@ def _entry(index: int, outcome: Outcome, first_with: dict[str, int]) -> dict[str
 
 def _invalid(message: str) -> Refusal:
     return Refusal("invalid_input", message)
-
-
-def _is_topic(topic: Any) -> bool:
-    if isinstance(topic, dict):
-        return all(isinstance(value, str) for value in topic.values())
-    return topic is None or isinstance(topic, bool | str)
 
 
 def _tool(registry: Registry) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_command_line_is_the_command_then_options_then_values(verb: Verb) -> Non
     backend, binding = REGISTRY.backends[verb.run.backend], BINDINGS.of(verb)
 
     @settings(max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(accepted(verb.params))
+    @given(accepted({**verb.params, "additionalProperties": False}))
     def built(arguments: Any) -> None:
         argv = binding.function(*([binding.params.model_validate(arguments)] if binding.params else []))
         command = [*verb.run.target, *backend["args"]]

@@ -136,12 +136,7 @@ def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
 
 
 def options_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
-    for name, verb, run, backend, _ in cli_verbs(parsed):
-        for index, parameter in enumerate(run.json_):
-            # A text in JSON has quotes, `true` a value; a number is the same either way.
-            if parameter in verb.params and parsed.types.admitted(verb.params[parameter]) <= {"integer", "number"}:
-                mark = parsed.at("verbs", name, "run", "json", index)
-                yield Problem(mark, f'{quoted(parameter)} is a flag as it is, so "json" has no effect')
+    for name, _, run, backend, _ in cli_verbs(parsed):
         for parameter, flag in run.as_.items():
             if flag == conventions.made_flag(parameter):
                 mark = parsed.at("verbs", name, "run", "as", parameter)

@@ -499,3 +499,11 @@ def test_text_that_the_terminal_cannot_show_is_escaped(project: Path) -> None:
     assert done.returncode == 1
     assert b"serveur: \\xe9" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_spec_whose_name_is_not_utf8_is_compiled(project: Path, capsys: Capture) -> None:
+    (project / "specs" / "one.yaml").rename(project / "specs" / os.fsdecode(b"a\xff.yaml"))
+    assert main(["generate"]) == 0
+    assert main(["check"]) == 0
+    header = (project / "generated" / "one-mcp" / "pyproject.toml").read_text(encoding="utf-8").partition("\n")[0]
+    assert "specs/a?.yaml" in header

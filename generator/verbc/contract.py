@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .backends import CallLimits, CliBackend, PythonBackend, Reply, ReplyPointers, VersionQuestion
+from .backends import CallLimits, CliBackend, PythonBackend, Reply, ReplyPointers, VersionQuestion, backend_kind
 from .names import function_name, module_name
 from .parse import Parsed
 from .schemas import Types
@@ -90,10 +90,10 @@ def _in_order(verbs: Mapping[str, Verb]) -> list[tuple[str, Verb]]:
 
 def _backend(backend: object) -> dict[str, Any]:
     if isinstance(backend, PythonBackend):
-        return {"kind": "python", "handlers": backend.python.removesuffix(".py")}
+        return {"kind": backend_kind(backend), "handlers": backend.python.removesuffix(".py")}
     assert isinstance(backend, CliBackend)  # noqa: S101 - no other kind is built
     return {
-        "kind": "cli",
+        "kind": backend_kind(backend),
         "command": backend.cli,
         "args": list(backend.args),
         "env": list(backend.env),
@@ -133,12 +133,7 @@ def _verb(name: str, verb: Verb, parsed: Parsed, types: Types) -> dict[str, Any]
         "run": _run(name, verb, backend_name, target, parsed),
     }
     relied_on = {key: entry[key] for key in RELIED_ON}
-    return {**entry, "digest": digest({**relied_on, "backend": registry_kind(backend), "target": target.split()})}
-
-
-def registry_kind(backend: object) -> str:
-    """The kind of a backend as the registry names it."""
-    return "cli" if isinstance(backend, CliBackend) else "python"
+    return {**entry, "digest": digest({**relied_on, "backend": backend_kind(backend), "target": target.split()})}
 
 
 def _hints(effect: str, verb: Verb, *, open_world: bool) -> dict[str, bool]:

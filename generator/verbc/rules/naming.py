@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 from ..backends import PythonBackend
+from ..contract import package_of
 from ..names import class_name, field_name, function_name, module_name, protocol_name
 from ..parse import Parsed
 from ..problems import Problem, quoted
@@ -64,8 +65,7 @@ def protocols_are_distinct(parsed: Parsed) -> Iterator[Problem]:
 
 
 def package_shadows_nothing(parsed: Parsed) -> Iterator[Problem]:
-    server = parsed.spec.server
-    package = server.package or f"{server.name.replace('-', '_')}_mcp"
+    package = package_of(parsed)
     if package in BESIDE_PACKAGES:
         sentence = f"the package {quoted(package)} would take the place of another folder; name it otherwise"
         yield Problem(parsed.at("server", "package"), sentence)

@@ -39,7 +39,7 @@ RELIED_ON = [
 ]
 
 
-def registry_of(parsed: Parsed, types: Types) -> dict[str, Any]:
+def registry_of(parsed: Parsed) -> dict[str, Any]:
     """The registry of a spec; its shape is told in `docs/generated-code.md`."""
     spec = parsed.spec
     server, limits = spec.server, spec.limits
@@ -66,7 +66,7 @@ def registry_of(parsed: Parsed, types: Types) -> dict[str, Any]:
         "kinds": {**BUILT_IN_KINDS, **spec.kinds},
         "synonyms": {"removed_after": spec.synonyms.removed_after, "verbs": dict(spec.synonyms.verbs)},
         "backends": {name: _backend(backend) for name, backend in spec.backends.items()},
-        "verbs": [_verb(name, verb, parsed, types) for name, verb in _in_order(spec.verbs)],
+        "verbs": [_verb(name, verb, parsed) for name, verb in _in_order(spec.verbs)],
     }
     return {**registry, "digest": digest(registry)}
 
@@ -108,9 +108,9 @@ def _version(question: VersionQuestion | None) -> dict[str, Any] | None:
     return {"ask": question.ask.split(), "at": question.at, "accept": list(question.accept)}
 
 
-def _verb(name: str, verb: Verb, parsed: Parsed, types: Types) -> dict[str, Any]:
+def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
     backend_name, target = backend_and_target(verb)
-    backend = parsed.spec.backends[backend_name]
+    backend, types = parsed.spec.backends[backend_name], parsed.types
     params = types.params(verb.params, verb.required, opened=bool(verb.varies_with))
     effect = verb.effect or "write"
     entry: dict[str, Any] = {

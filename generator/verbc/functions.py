@@ -10,20 +10,19 @@ from .literals import Code, bracketed, call, docstring, exported, imports, pytho
 from .modelling import Models, import_block, verbs_by_module
 from .names import argument_name, field_name, function_name, protocol_name
 from .parse import Parsed
-from .schemas import Types
 from .spec import Verb
 
 
-def verb_modules(parsed: Parsed, types: Types, models: Models, package: str) -> tuple[VerbModule, ...]:
+def verb_modules(parsed: Parsed, models: Models, package: str) -> tuple[VerbModule, ...]:
     """One module for each name prefix."""
-    builder = _Functions(parsed, types, models, package)
+    builder = _Functions(parsed, models, package)
     return tuple(builder.module(name, verbs) for name, verbs in verbs_by_module(parsed).items())
 
 
 class _Functions:
-    def __init__(self, parsed: Parsed, types: Types, models: Models, package: str) -> None:
+    def __init__(self, parsed: Parsed, models: Models, package: str) -> None:
         self.parsed = parsed
-        self.types = types
+        self.types = parsed.types
         self.models = models
         self.package = package
 

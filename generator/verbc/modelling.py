@@ -10,7 +10,7 @@ from .literals import Code, bracketed, docstring, exported, imports, natural, py
 from .names import class_name, module_name
 from .parse import Parsed
 from .python_types import Module
-from .schemas import Types, used_names
+from .schemas import used_names
 from .spec import Verb
 
 TYPES_MODULE = Code("_types")
@@ -27,9 +27,9 @@ class Models:
     homes: Mapping[str, str]  # class or alias → module
 
     @classmethod
-    def of(cls, parsed: Parsed, types: Types, package: str) -> "Models":
+    def of(cls, parsed: Parsed, package: str) -> "Models":
         """The models of a spec."""
-        builder = _Builder(parsed, types, package)
+        builder = _Builder(parsed, package)
         builder.add_types()
         for module, verbs in verbs_by_module(parsed).items():
             builder.add_verbs(module, verbs)
@@ -47,9 +47,9 @@ def verbs_by_module(parsed: Parsed) -> dict[str, dict[str, Verb]]:
 
 
 class _Builder:
-    def __init__(self, parsed: Parsed, types: Types, package: str) -> None:
+    def __init__(self, parsed: Parsed, package: str) -> None:
         self.parsed = parsed
-        self.types = types
+        self.types = parsed.types
         self.package = package
         self.modules: list[ModelModule] = []
         self.params: dict[str, Code] = {}

@@ -18,11 +18,10 @@ DEPENDENCIES = ("jsonschema-rs>=0.61", "mcp>=2.3,<3", "pydantic>=2.12")
 
 def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
     """The package of a checked spec. `name` is where the spec lies, `carried` its hand-written files."""
-    types = parsed.types
-    registry = registry_of(parsed, types)
+    registry = registry_of(parsed)
     server = parsed.spec.server
     package = Code(package_of(parsed))
-    models = Models.of(parsed, types, package)
+    models = Models.of(parsed, package)
     return Package(
         spec=code_path(name),
         title=markdown(server.title or server.name),
@@ -38,7 +37,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
         registry=registry,
         models=models.modules,
         exports=models.exports,
-        verbs=verb_modules(parsed, types, models, package),
+        verbs=verb_modules(parsed, models, package),
         interface=interface_of(parsed, models, package),
         server=_server_module(parsed, package),
         tables=tables(registry),

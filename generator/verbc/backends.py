@@ -119,6 +119,9 @@ class PythonBackend(Written):
     limits: CallLimits = CallLimits()
 
 
+HOOKS = ("prepare", "ended", "settled", "details")  # each a method `<backend>_<hook>` of the handlers
+
+
 class JobsBackend(Written):
     """Background runs of a command line."""
 

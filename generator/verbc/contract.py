@@ -3,8 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .backends import CallLimits, CliBackend, PythonBackend, Reply, ReplyPointers, VersionQuestion, backend_kind
+from .backends import (
+    CallLimits,
+    CliBackend,
+    JobsBackend,
+    PythonBackend,
+    Reply,
+    ReplyPointers,
+    VersionQuestion,
+    backend_kind,
+)
 from .names import function_name, module_name
+from .operations import KINDS, SPAWN, Operation, operations
 from .parse import Parsed
 from .schemas import Types
 from .source import native
@@ -15,6 +25,9 @@ from .support.refusal import BUILT_IN_KINDS
 TIMEOUT = 60.0  # seconds
 OUTPUT = 1 << 20  # bytes
 CONCURRENCY = 32  # calls at one time
+LOG = 256 << 20  # bytes of what one run prints
+KEEP = 30 * 86400.0  # seconds that a run is kept after its end
+GRACE = 10.0  # seconds between asking a run to stop and forcing it
 
 HINTS = {  # effect → read-only, destructive, idempotent
     "read": (True, False, True),
@@ -33,6 +46,7 @@ RELIED_ON = [
     "result",
     "refused",
     "requires",
+    "plan",
     "fingerprint_required",
     "varies_with",
     "unavailable",
@@ -83,6 +97,19 @@ def backend_and_target(verb: Verb) -> tuple[str, str]:
     return next(iter(verb.run.targets.items()))
 
 
+def operation_of(verb: Verb, parsed: Parsed) -> Operation | None:
+    """The operation that a whole verb runs; None when its backend has none."""
+    backend, target = backend_and_target(verb)
+    kind = backend_kind(parsed.spec.backends[backend])
+    return operations(kind)[target.partition(" ")[0]] if kind in KINDS else None
+
+
+def is_spawn(verb: Verb, parsed: Parsed) -> bool:
+    """Whether a whole verb starts a command line in the background."""
+    backend, target = backend_and_target(verb)
+    return isinstance(parsed.spec.backends[backend], JobsBackend) and target.partition(" ")[0] == SPAWN
+
+
 def _in_order(verbs: Mapping[str, Verb]) -> list[tuple[str, Verb]]:
     """As the spec has them, the unavailable ones last."""
     return sorted(verbs.items(), key=lambda item: item[1].unavailable is not None)
@@ -91,6 +118,18 @@ def _in_order(verbs: Mapping[str, Verb]) -> list[tuple[str, Verb]]:
 def _backend(backend: object) -> dict[str, Any]:
     if isinstance(backend, PythonBackend):
         return {"kind": backend_kind(backend), "handlers": backend.python.removesuffix(".py")}
+    if isinstance(backend, JobsBackend):
+        limits = backend.limits
+        return {
+            "kind": backend_kind(backend),
+            "command_line": backend.jobs,
+            "hooks": backend.hooks,
+            "limits": {
+                "log": limits.log or LOG,
+                "keep": limits.keep or KEEP,
+                "grace": limits.grace or GRACE,
+            },
+        }
     assert isinstance(backend, CliBackend)  # noqa: S101 - no other kind is built
     return {
         "kind": backend_kind(backend),
@@ -110,7 +149,7 @@ def _version(question: VersionQuestion | None) -> dict[str, Any] | None:
 
 def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
     backend_name, target = backend_and_target(verb)
-    backend, types = parsed.spec.backends[backend_name], parsed.types
+    backend, types, operation = parsed.spec.backends[backend_name], parsed.types, operation_of(verb, parsed)
     params = types.params(verb.params, verb.required, opened=bool(verb.varies_with))
     effect = verb.effect or "write"
     entry: dict[str, Any] = {
@@ -118,7 +157,7 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "summary": verb.summary,
         "description": verb.description.strip() if verb.description else None,
         "effect": effect,
-        "hints": _hints(effect, verb, open_world=isinstance(backend, CliBackend)),
+        "hints": _hints(effect, verb, open_world=operation.open if operation else isinstance(backend, CliBackend)),
         "params": params,
         "result": None if verb.result is None else types.advertised(verb.result),
         "fingerprint": fingerprint(params),
@@ -128,7 +167,8 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "refused": dict(verb.refused),
         "unavailable": verb.unavailable,
         "requires": list(verb.requires or ()),
-        "limits": _limits(name, verb, backend_name, parsed),
+        "plan": operation.plan if operation else None,
+        "limits": _limits(name, verb, backend_name, parsed, waits=operation is not None and operation.waits),
         "examples": [_example(example, verb, types) for example in verb.examples],
         "run": _run(name, verb, backend_name, target, parsed),
     }
@@ -151,7 +191,7 @@ def _unenforced(verb: Verb, types: Types) -> list[str]:
     return [name for name in positional if name not in verb.required and types.admitted(verb.params[name]) == {"array"}]
 
 
-def _limits(name: str, verb: Verb, backend: str, parsed: Parsed) -> dict[str, Any]:
+def _limits(name: str, verb: Verb, backend: str, parsed: Parsed, *, waits: bool) -> dict[str, Any]:
     spec = parsed.spec
     scopes: list[tuple[str, CallLimits]] = [
         (name, verb.limits),
@@ -163,7 +203,8 @@ def _limits(name: str, verb: Verb, backend: str, parsed: Parsed) -> dict[str, An
     pool, concurrency = next(
         ((scope, limits.concurrency) for scope, limits in scopes if limits.concurrency), ("", CONCURRENCY)
     )
-    return {"timeout": timeout, "output": output, "concurrency": concurrency, "pool": pool}
+    # A call that only waits holds no place that one that works could have.
+    return {"timeout": timeout, "output": output, "concurrency": None if waits else concurrency, "pool": pool}
 
 
 def _example(example: Example, verb: Verb, types: Types) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from .schemas import Node, Types
 from .spec import Run, Schema, Verb
 
 FLAG = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_.-]*")
+LABEL = "label"  # the held parameter that names a run
 _DERIVABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 

@@ -1,11 +1,11 @@
-"""The modules of `verbs/`: one typed function for each verb, and the protocols that hand-written code implements."""
+"""The modules of `verbs/`: one typed function for each verb."""
 
 from collections.abc import Iterable, Mapping
 
-from .backends import CliBackend, PythonBackend
-from .contract import backend_and_target
+from .backends import CliBackend, JobsBackend, PythonBackend
+from .contract import backend_and_target, is_spawn
 from .conventions import Argument, arguments
-from .ir import Function, Handlers, Interface, Method, VerbModule
+from .ir import Function, VerbModule
 from .literals import Code, bracketed, call, docstring, exported, imports, python, signature, words
 from .modelling import Models, import_block, verbs_by_module
 from .names import argument_name, field_name, function_name, protocol_name
@@ -35,9 +35,14 @@ class _Functions:
         backend = self.parsed.spec.backends[backend_name]
         params, own = self.models.params.get(name), function_name(name)
         entry = call("Binding", [own, *([params] if params else [])], len(python(name)) + 6, 4)
-        if isinstance(backend, CliBackend):
+        if isinstance(backend, CliBackend) or is_spawn(verb, self.parsed):
             head = signature(f"def {own}", [f"params: {params}"] if params else [], "list[str]")
-            body = self._command(verb, backend, target)
+            command = [*target.split(), *backend.args] if isinstance(backend, CliBackend) else target.split()[1:]
+            body = self._command(verb, command)
+        elif isinstance(backend, JobsBackend):
+            head = signature(f"async def {own}", ["jobs: JobOperations", f"params: {params}", "call: Call"], "object")
+            given = [f"{name}=params.{field_name(name)}" for name in verb.params]
+            body = Code(f"return await {call(f'jobs.{target}', ['call', *given], 17, 4)}")
         else:
             given = [f"params: {params}"] if params else []
             head = signature(
@@ -47,10 +52,10 @@ class _Functions:
             body = Code(f"return await {call(f'handlers.{target}', passed, 17, 4)}")
         return Function(head, docstring(verb.summary or ""), body, Code(f"{python(name)}: {entry},"))
 
-    def _command(self, verb: Verb, backend: CliBackend, target: str) -> Code:
+    def _command(self, verb: Verb, command: list[str]) -> Code:
         assert verb.run is not None  # noqa: S101 - the rules saw to it
         made = arguments(verb, verb.run, self.types)
-        words = [python(word) for word in [*target.split(), *backend.args]]
+        words = [python(word) for word in command]
         flags = [_flag(argument) for argument in made if argument.form != "positional"]
         further = [Code("*extras(params)")] if verb.varies_with else []
         last = [f"params.{field_name(argument.parameter)}" for argument in made if argument.form == "positional"]
@@ -62,6 +67,7 @@ class _Functions:
         protocols = {
             protocol_name(name) for name in backends if isinstance(self.parsed.spec.backends[name], PythonBackend)
         }
+        operating = any("jobs: JobOperations" in function.signature for function in functions)
         code = "".join(function.body for function in functions)
         words = {name for name in ("extras", "flag", "json_flag", "positionals", "switch") if f"*{name}(" in code}
         params: dict[str, set[str]] = {}
@@ -71,7 +77,8 @@ class _Functions:
         own: list[tuple[str, Iterable[str]]] = [
             (f"{self.package}._support.argv", words),
             (f"{self.package}._support.binding", {"Binding"}),
-            (f"{self.package}._support.call", {"Call"} if protocols else ()),
+            (f"{self.package}._support.call", {"Call"} if protocols or operating else ()),
+            (f"{self.package}._support.job_operations", {"JobOperations"} if operating else ()),
             (f"{self.package}.interface", protocols),
             *params.items(),
         ]
@@ -92,70 +99,3 @@ def _flag(argument: Argument) -> Code:
 def _summary(verbs: Mapping[str, Verb]) -> str:
     prefix, dot, _ = next(iter(verbs)).partition(".")
     return f"The verbs whose names begin with `{prefix}.`" if dot else "The verbs without a prefix."
-
-
-def interface_of(parsed: Parsed, models: Models, package: str) -> Interface | None:
-    """The protocols of the python backends; None when there are none."""
-    protocols = tuple(
-        _protocol(name, backend, parsed, models)
-        for name, backend in parsed.spec.backends.items()
-        if isinstance(backend, PythonBackend)
-    )
-    if not protocols:
-        return None
-    by_module: dict[str, set[str]] = {}
-    for name, verb in parsed.spec.verbs.items():
-        if verb.unavailable is None and isinstance(parsed.spec.backends[backend_and_target(verb)[0]], PythonBackend):
-            for annotation in (models.params.get(name, ""), models.results.get(name, "")):
-                for word in words(annotation):
-                    if word in models.homes:
-                        by_module.setdefault(f"{package}.models.{models.homes[word]}", set()).add(word)
-    names = ["Call", "Refusal", "Schema", *(protocol.protocol for protocol in protocols)]
-    lines = import_block([list(by_module.items())], 4)
-    code = words(" ".join(method.signature for protocol in protocols for method in protocol.methods))
-    typing = {"Any", "Protocol", *(["TYPE_CHECKING"] if lines else []), *(code & {"Literal"})}
-    return Interface(imports("typing", typing), lines, protocols, exported(names))
-
-
-def _protocol(backend: str, written: PythonBackend, parsed: Parsed, models: Models) -> Handlers:
-    methods = [
-        _method(name, verb, backend_and_target(verb)[1], models)
-        for name, verb in parsed.spec.verbs.items()
-        if verb.unavailable is None and backend_and_target(verb)[0] == backend
-    ]
-    varying = sorted(
-        {
-            parameter
-            for verb in parsed.spec.verbs.values()
-            for parameter, home in verb.varies_with.items()
-            if home == backend
-        }
-    )
-    for parameter in varying:
-        head = f"    async def params_for_{field_name(parameter)}"
-        text = f'The further parameters that a value of `{parameter}` brings: {{"properties": ..., "required": [...]}}.'
-        methods.append(
-            Method(
-                signature(head, ["self", f"{argument_name(parameter)}: str", "call: Call"], "Schema", 4),
-                docstring(text),
-            )
-        )
-    return Handlers(
-        Code(backend),
-        protocol_name(backend),
-        Code(written.python.removesuffix(".py")),
-        docstring(f"What the backend {backend} needs: a method for each of its verbs."),
-        tuple(methods),
-    )
-
-
-def _method(name: str, verb: Verb, target: str, models: Models) -> Method:
-    params = models.params.get(name)
-    parameters = ["self", *([f"params: {params}"] if params else []), "call: Call"]
-    head = signature(f"    async def {target}", parameters, _returned(models.results.get(name)), 4)
-    return Method(head, docstring(verb.summary or ""))
-
-
-def _returned(annotation: Code | None) -> Code:
-    """What a method returns; one that has nothing to say is not held to returning `None`."""
-    return Code("object") if annotation in (None, "None") else Code(annotation)

@@ -102,8 +102,8 @@ class Handlers:
 class Interface:
     """The module of protocols."""
 
-    typing: Code
     imports: tuple[Code, ...]
+    typed: tuple[Code, ...]  # imports that only annotations need
     protocols: tuple[Handlers, ...]
     exported: Code
 
@@ -114,7 +114,9 @@ class ServerModule:
 
     imports: tuple[Code, ...]
     signature: Code
-    backends: tuple[Code, ...]
+    docstring: Code
+    backends: tuple[Code, ...]  # assignments, each backend after those that it needs
+    entries: tuple[Code, ...]  # of the table of backends
     handlers: tuple[tuple[Code, Code, Code], ...]  # loader, protocol, module
 
 
@@ -155,6 +157,7 @@ class Package:
     verbs: tuple[VerbModule, ...]
     interface: Interface | None
     server: ServerModule
+    keeps_state: bool  # in a folder of its own
     tables: tuple[Table, ...]
     carried: Mapping[str, str]
     support: tuple[str, ...]

@@ -78,7 +78,7 @@ def _inputs(spec: Path) -> Iterator[Path]:
 def _compiler() -> str:
     inputs = hashlib.sha256(f"{__version__} {sys.version}\n".encode())
     templates = _HERE / "templates" if (_HERE / "templates").is_dir() else _HERE.parents[1] / "templates"
-    for folder, pattern in ((_HERE, "*.py"), (templates, "*.j2")):
+    for folder, pattern in ((_HERE, "*.py"), (_HERE, "*.yaml"), (templates, "*.j2")):
         for path in sorted(folder.rglob(pattern)):
             _add(inputs, path.relative_to(folder).as_posix(), path)
     return inputs.hexdigest()

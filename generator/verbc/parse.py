@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .merge import expand
+from .expand import expand
 from .problems import Mark, Problem, SpecError, nearest, quoted
 from .schemas import Types
 from .source import Map, Seq

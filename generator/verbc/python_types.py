@@ -83,7 +83,7 @@ class Module:
         if (values := _values(node, self.types)) is not None:
             return self._literal(values, name)
         if node.type is None:
-            return self._alternatives(node.anyOf or node.oneOf or (), name)
+            return self._alternatives(node.anyOf or node.oneOf or (), name, node.description or text)
         types = (node.type,) if isinstance(node.type, str) else node.type
         return self._union([self._of_type(each, node, name, text) for each in types], name)
 
@@ -148,17 +148,21 @@ class Module:
             inner = self.alias(self._free(class_name(suggestion, "Entry")), inner.split(" | "))
         return Code(f"{opening}{inner}]")
 
-    def _alternatives(self, branches: Sequence[Node], suggestion: str) -> Code:
+    def _alternatives(self, branches: Sequence[Node], suggestion: str, text: str) -> Code:
         if not branches:
             return Code("Any")
         values: list[Any] = []
         members: list[Code] = []
-        for number, branch in enumerate(self._flattened(branches), 1):
+        flat = list(self._flattened(branches))
+        # What is only something or null needs no name beside that of the something.
+        alone = len([branch for branch in flat if self.types.admitted(branch) != {"null"}]) == 1
+        for number, branch in enumerate(flat, 1):
             resolved = self.types.resolved(branch)
             own = _values(resolved, self.types) if isinstance(resolved, Schema) else None
             values += own or []
             if own is None:
-                members.append(self._annotation(branch, class_name(suggestion, str(number))))
+                inner = suggestion if alone else class_name(suggestion, str(number))
+                members.append(self._annotation(branch, inner, text if alone else "", owned=alone))
         # pydantic confuses 1 and `true` in separate literals, so there is one for all values, and it is tried last.
         if values:
             distinct = list({(type(value), value): value for value in values}.values())
@@ -184,7 +188,11 @@ class Module:
         if "None" in flat:
             flat = [*(part for part in flat if part != "None"), "None"]
         joined = Code(" | ".join(flat))
-        if len(flat) == 1 or (len(flat) <= 3 and len(joined) <= 30):
+        if (
+            len(flat) == 1
+            or (len(flat) <= 3 and len(joined) <= 30)
+            or (len(flat) == 2 and f"{flat[0]} | None" == joined)
+        ):
             return joined
         name = self.alias(suggestion, [part for part in flat if part != "None"])
         return Code(f"{name} | None" if "None" in flat else name)

@@ -33,6 +33,7 @@ def verb_data(name: str, params: dict[str, Any] | None = None, **changes: Any) -
         "refused": {},
         "unavailable": None,
         "requires": [],
+        "plan": None,
         "limits": {"timeout": 30, "output": 65536, "concurrency": 4, "pool": "local"},
         "examples": [],
         "run": {

@@ -328,6 +328,32 @@ def test_only_so_many_calls_of_a_pool_run_at_once(registry: Registry) -> None:
     assert max(most) == 4
 
 
+def test_calls_that_only_wait_take_no_place(data: dict[str, Any]) -> None:
+    for verb in data["verbs"]:
+        verb["limits"] = {**verb["limits"], "concurrency": None if verb["name"] == "free" else 1}
+    go = asyncio.Event()
+
+    async def work(call: Call) -> Any:
+        if call.verb.name == "free":
+            await go.wait()
+
+    async def scenario() -> None:
+        admission = over(from_data(data), {"free": work, "spawn": work})
+        waiting = [asyncio.create_task(admission.admit(Request("free"))) for _ in range(6)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (await admission.admit(Request("spawn", fingerprint=fingerprint_of(data, "spawn")))).refusal is None
+        go.set()
+        assert [outcome.refusal for outcome in await asyncio.gather(*waiting)] == [None] * 6
+
+    finish(scenario())
+
+
+def fingerprint_of(data: dict[str, Any], name: str) -> str:
+    (verb,) = (verb for verb in data["verbs"] if verb["name"] == name)
+    return str(verb["fingerprint"])
+
+
 def test_a_call_that_finds_no_place_in_time_is_told_so(registry: Registry) -> None:
     async def work(call: Call) -> Any:
         if call.verb.name == "free":

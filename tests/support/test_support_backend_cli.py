@@ -87,6 +87,7 @@ def verb(
         refused={},
         unavailable=None,
         requires=(),
+        plan=None,
         limits=VerbLimits(timeout=timeout, output=output, concurrency=8, pool="li"),
         examples=(),
         run=Run("li", target, reply or {"form": form}, {"3": "not_found"}, "", ""),

@@ -17,10 +17,11 @@ REGISTRY = load(Path(__file__).with_name("registry.json"))
 def create_server(surface: str | None = None) -> McpServer:
     """The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool."""
     bindings = Bindings("hello_mcp.verbs")
+    git_backend = CliBackend(REGISTRY.backends["git"], bindings)
     return build_server(
         REGISTRY,
         {
-            "git": CliBackend(REGISTRY.backends["git"], bindings),
+            "git": git_backend,
         },
         surface,
     )

@@ -30,7 +30,7 @@ Schema = dict[str, Any]
 
 
 class LocalHandlers(Protocol):
-    """What the backend local needs: a method for each of its verbs."""
+    """What the backend local needs: a method for each of its verbs, and those that others call."""
 
     async def profile_list(self, params: ProfileListParams, call: Call) -> object:
         """The agent profiles that can be used from a folder."""

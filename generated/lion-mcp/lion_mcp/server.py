@@ -19,11 +19,13 @@ REGISTRY = load(Path(__file__).with_name("registry.json"))
 def create_server(surface: str | None = None, *, local: LocalHandlers | None = None) -> McpServer:
     """The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool."""
     bindings = Bindings("lion_mcp.verbs")
+    li_backend = CliBackend(REGISTRY.backends["li"], bindings)
+    local_backend = PythonBackend(bindings, local or load_local)
     return build_server(
         REGISTRY,
         {
-            "li": CliBackend(REGISTRY.backends["li"], bindings),
-            "local": PythonBackend(bindings, local or load_local),
+            "li": li_backend,
+            "local": local_backend,
         },
         surface,
     )

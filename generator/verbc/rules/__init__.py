@@ -23,6 +23,7 @@ from .naming import (
     protocols_are_distinct,
     types_have_names_of_their_own,
 )
+from .operating import jobs_know_their_backends, operations_are_narrowed_only, operations_exist
 from .parameters import (
     commands_can_say_it,
     flags_are_distinct,
@@ -61,6 +62,8 @@ RULES: tuple[Rule, ...] = (
     verbs_have_one_backend,
     uses_name_parts_once,
     everything_is_used,
+    jobs_know_their_backends,
+    operations_exist,
     targets_fit_their_backend,
     commands_are_words,
     commands_stay_outside_the_fence,
@@ -84,6 +87,7 @@ RULES_OF_DATA: tuple[Rule, ...] = (
     flags_are_distinct,
     commands_can_say_it,
     options_have_an_effect,
+    operations_are_narrowed_only,
     examples_fit,
 )
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from ..backends import backend_kind
 from ..parse import Parsed
 from ..problems import Problem, quoted
+from .lookups import operation_verbs
 
-BUILT = frozenset({"cli", "python"})
+BUILT = frozenset({"cli", "jobs", "python"})
 
 
 def everything_is_built(parsed: Parsed) -> Iterator[Problem]:
@@ -19,10 +20,12 @@ def everything_is_built(parsed: Parsed) -> Iterator[Problem]:
     for key in ("protocols", "http"):
         if spec.serve and key in spec.serve.model_fields_set:
             yield Problem(parsed.key_at("serve", key), f"{quoted(key)} is not built yet")
+    operations = {name: operation for name, _, operation in operation_verbs(parsed)}
     for name, verb in spec.verbs.items():
-        if verb.requires is not None:
+        operation = operations.get(name)
+        if verb.requires is not None and not (operation and list(verb.requires) == operation.part.get("requires")):
             yield Problem(parsed.key_at("verbs", name, "requires"), '"requires" is not built yet')
-        if verb.idempotent in ("key", "derived"):
+        if verb.idempotent == "derived" or (verb.idempotent == "key" and not (operation and operation.open)):
             yield Problem(parsed.at("verbs", name, "idempotent"), f"{quoted(str(verb.idempotent))} is not built yet")
         if "<" in name:
             yield Problem(parsed.key_at("verbs", name), "a verb for each agent is not built yet")

@@ -10,7 +10,7 @@ from ..schemas import Node, Types, type_names, used_names
 from ..spec import Example, Schema, Verb
 from ..support.refusal import BUILT_IN_KINDS
 from ..support.validation import Validator
-from .lookups import cli_verbs, located_nodes
+from .lookups import commands, located_nodes
 
 LAST_EXIT_CODE = 255
 LARGEST_SCHEMA = 10_000  # schemas in one; what is larger no caller can read
@@ -114,8 +114,8 @@ def exit_codes_can_happen(parsed: Parsed) -> Iterator[Problem]:
     for name, backend in parsed.spec.backends.items():
         if isinstance(backend, CliBackend):
             yield from _impossible_codes(parsed, backend.refusals, ("backends", name, "refusals"))
-    for name, _, run, _, _ in cli_verbs(parsed):
-        yield from _impossible_codes(parsed, run.refusals, ("verbs", name, "run", "refusals"))
+    for command in commands(parsed):
+        yield from _impossible_codes(parsed, command.run.refusals, ("verbs", command.name, "run", "refusals"))
 
 
 def _impossible_codes(parsed: Parsed, codes: Iterable[str], path: tuple[str, ...]) -> Iterator[Problem]:

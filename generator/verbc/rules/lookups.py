@@ -1,11 +1,29 @@
 """What rules look up in a spec."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from ..backends import CliBackend
+from ..backends import HOOKS, CliBackend, JobsBackend
+from ..operations import SPAWN, Operation, operations
 from ..parse import Parsed
+from ..problems import Mark
 from ..schemas import Node, children, used_names
 from ..spec import Run, Schema, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A verb that is a command line, run at once or in the background."""
+
+    name: str
+    verb: Verb
+    run: Run
+    backend: CliBackend  # the command line itself
+    target: str  # its words
+    args: tuple[str, ...]  # what follows them
+    target_at: Mark
+    hooks: str | None  # the python backend that is told of runs in the background
+    background: bool
 
 
 def run_of(parsed: Parsed, verb: Verb) -> tuple[str, str] | None:
@@ -16,12 +34,38 @@ def run_of(parsed: Parsed, verb: Verb) -> tuple[str, str] | None:
     return (name, str(targets[name])) if alone else None
 
 
-def cli_verbs(parsed: Parsed) -> Iterator[tuple[str, Verb, Run, CliBackend, str]]:
-    """Every verb run by a command line: name, verb, run, backend, target."""
+def commands(parsed: Parsed) -> Iterator[Command]:
+    """Every verb that is a command line."""
+    backends = parsed.spec.backends
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
-        if found and verb.run and isinstance(backend := parsed.spec.backends[found[0]], CliBackend):
-            yield name, verb, verb.run, backend, found[1]
+        if not found or verb.run is None:
+            continue
+        backend, target = backends[found[0]], found[1]
+        mark = parsed.at("verbs", name, "run", found[0])
+        if isinstance(backend, CliBackend):
+            yield Command(name, verb, verb.run, backend, target, backend.args, mark, None, background=False)
+        elif isinstance(backend, JobsBackend) and target.startswith(f"{SPAWN} "):
+            line, words = backends.get(backend.jobs), target.removeprefix(f"{SPAWN} ")
+            if isinstance(line, CliBackend):
+                yield Command(name, verb, verb.run, line, words, (), mark, backend.hooks, background=True)
+
+
+def operation_verbs(parsed: Parsed) -> Iterator[tuple[str, Verb, Operation]]:
+    """Every verb that runs an operation of its backend, `spawn` included."""
+    for name, verb in parsed.spec.verbs.items():
+        found = run_of(parsed, verb)
+        if found and isinstance(parsed.spec.backends[found[0]], JobsBackend):
+            operation = operations("jobs").get(found[1].partition(" ")[0])
+            if operation:
+                yield name, verb, operation
+
+
+def hook_methods(parsed: Parsed) -> dict[str, str]:
+    """The methods that hooks have, each with the jobs backend that calls it."""
+    backends = parsed.spec.backends.items()
+    jobs = [name for name, backend in backends if isinstance(backend, JobsBackend) and backend.hooks]
+    return {f"{name}_{hook}": name for name in jobs for hook in HOOKS}
 
 
 def located_nodes(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]]:

@@ -22,20 +22,25 @@ NAMES_OF_CODE = (
     | frozenset(
         {
             "Any",
+            "Ask",
             "Binding",
             "Call",
             "Closed",
+            "End",
             "Field",
+            "JobOperations",
+            "Launch",
             "Literal",
             "Open",
             "Protocol",
             "Refusal",
+            "RunRecord",
             "Schema",
             "TypeAliasType",
         }
     )
 )
-NAMES_OF_SERVER = frozenset({"bindings", "build_server", "load", "surface"}) | frozenset(keyword.kwlist)
+NAMES_OF_SERVER = frozenset({"bindings", "build_server", "load", "state", "surface"}) | frozenset(keyword.kwlist)
 # What packages and their tests import; and the folders that lie beside a package.
 HIDDEN_BY_PACKAGES = frozenset(
     "anyio hypothesis jsonschema_rs mcp mcp_types pydantic pydantic_core pytest typing_extensions values".split()
@@ -45,7 +50,9 @@ BESIDE_PACKAGES = frozenset({"build", "dist", "docs", "tests"})
 
 def backends_have_names_of_their_own(parsed: Parsed) -> Iterator[Problem]:
     for name, backend in parsed.spec.backends.items():
-        if isinstance(backend, PythonBackend) and (name in NAMES_OF_SERVER or name.startswith("load_")):
+        if isinstance(backend, PythonBackend) and (
+            name in NAMES_OF_SERVER or name.startswith("load_") or name.endswith("_backend")
+        ):
             sentence = f"{quoted(name)} is a name that generated code uses itself; name the backend otherwise"
             yield Problem(parsed.key_at("backends", name), sentence)
 

@@ -1,14 +1,17 @@
 """Rules of parameters, and of their way to a backend."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .. import conventions
-from ..backends import CliBackend, PythonBackend
+from ..backends import CliBackend, JobsBackend, PythonBackend, backend_kind
+from ..conventions import LABEL
 from ..names import field_name
+from ..operations import KEY, KINDS, SPAWN
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
-from .lookups import cli_verbs, run_of
+from ..spec import Run
+from .lookups import Command, commands, run_of
 
 
 def required_parameters_exist(parsed: Parsed) -> Iterator[Problem]:
@@ -54,18 +57,8 @@ def run_options_name_parameters(parsed: Parsed) -> Iterator[Problem]:
         found, run = run_of(parsed, verb), verb.run
         if not found or run is None:
             continue
-        if not isinstance(parsed.spec.backends[found[0]], CliBackend):
-            for option in ("as", "positional", "json", "held", "reply", "refusals"):
-                if f"{option}_" in run.model_fields_set or option in run.model_fields_set:
-                    mark = parsed.key_at("verbs", name, "run", option)
-                    yield Problem(mark, f"{quoted(option)} has no effect on a python backend")
-            continue
-        for option, names in (
-            ("as", list(run.as_)),
-            ("positional", run.positional),
-            ("json", run.json_),
-            ("held", run.held),
-        ):
+        yield from _idle_options(parsed, name, run, *found)
+        for option, names in _named_parameters(run):
             for index, parameter in enumerate(names):
                 if parameter not in verb.params:
                     step: str | int = parameter if option == "as" else index
@@ -73,15 +66,30 @@ def run_options_name_parameters(parsed: Parsed) -> Iterator[Problem]:
                     yield Problem(mark, f"there is no parameter {quoted(parameter)}{nearest(parameter, verb.params)}")
 
 
+def _idle_options(parsed: Parsed, name: str, run: Run, backend: str, target: str) -> Iterator[Problem]:
+    """Options that nothing reads where they stand."""
+    kind = parsed.spec.backends[backend]
+    if isinstance(kind, CliBackend):
+        return
+    spawns = isinstance(kind, JobsBackend) and target.partition(" ")[0] == SPAWN
+    idle = ("reply", "refusals") if spawns else ("as", "positional", "json", "held", "reply", "refusals")
+    place = (
+        "a run in the background" if spawns else "an operation" if backend_kind(kind) in KINDS else "a python backend"
+    )
+    for option in idle:
+        if f"{option}_" in run.model_fields_set or option in run.model_fields_set:
+            yield Problem(parsed.key_at("verbs", name, "run", option), f"{quoted(option)} has no effect on {place}")
+
+
+def _named_parameters(run: Run) -> tuple[tuple[str, Sequence[str]], ...]:
+    """Each option of `run` that lists parameters, with those that it names."""
+    return (("positional", run.positional), ("json", run.json_), ("as", list(run.as_)), ("held", run.held))
+
+
 def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
-    for name, _, run, _, _ in cli_verbs(parsed):
-        place: dict[str, str] = {}
-        for option, names in (
-            ("positional", run.positional),
-            ("json", run.json_),
-            ("as", list(run.as_)),
-            ("held", run.held),
-        ):
+    for command in commands(parsed):
+        name, place = command.name, dict[str, str]()
+        for option, names in _named_parameters(command.run):
             for index, parameter in enumerate(names):
                 mark = parsed.key_at("verbs", name, "run", option, parameter if option == "as" else index)
                 other = place.setdefault(parameter, option)
@@ -92,16 +100,25 @@ def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
                         mark,
                         f"{quoted(parameter)} stands under {quoted(other)} already, so {quoted(option)} has no effect",
                     )
-        if run.held:
-            yield Problem(
-                parsed.key_at("verbs", name, "run", "held"),
-                '"held" has no effect on a cli backend, which keeps no record',
-            )
+        yield from _idle_held(parsed, command)
+
+
+def _idle_held(parsed: Parsed, command: Command) -> Iterator[Problem]:
+    """Parameters that are held for nobody: only runs in the background have a record, and only hooks read all of it."""
+    if not command.background and any(name != KEY for name in command.run.held):
+        mark = parsed.key_at("verbs", command.name, "run", "held")
+        yield Problem(mark, '"held" has no effect on a cli backend, which keeps no record')
+        return
+    for index, parameter in enumerate(command.run.held):
+        if command.background and not command.hooks and parameter not in (LABEL, KEY):
+            mark = parsed.at("verbs", command.name, "run", "held", index)
+            yield Problem(mark, f"{quoted(parameter)} is held for nobody; without hooks only {quoted(LABEL)} can be")
 
 
 def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
-    for name, verb, run, backend, _ in cli_verbs(parsed):
-        owners = {word.split("=")[0]: "the backend's `args`" for word in backend.args}
+    for command in commands(parsed):
+        name, verb, run = command.name, command.verb, command.run
+        owners = {word.split("=")[0]: "the backend's `args`" for word in command.args}
         for argument in conventions.arguments(verb, run, parsed.types):
             parameter, flag = argument.parameter, argument.flag
             if argument.form == "positional" or parameter not in verb.params:
@@ -119,9 +136,10 @@ def flags_are_distinct(parsed: Parsed) -> Iterator[Problem]:
 
 def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
     types = parsed.types
-    for name, verb, run, _, _ in cli_verbs(parsed):
+    for command in commands(parsed):
+        name, verb, run = command.name, command.verb, command.run
         for parameter, node in verb.params.items():
-            if parameter not in run.json_ and conventions.needs_json(node, types):
+            if parameter not in (*run.json_, *run.held) and conventions.needs_json(node, types):
                 mark = parsed.key_at("verbs", name, "params", parameter)
                 yield Problem(mark, f"{quoted(parameter)} can hold what no flag can say; name it under `json`")
         optional: str | None = None
@@ -136,7 +154,8 @@ def commands_can_say_it(parsed: Parsed) -> Iterator[Problem]:
 
 
 def options_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
-    for name, _, run, backend, _ in cli_verbs(parsed):
+    for command in commands(parsed):
+        name, run, backend = command.name, command.run, command.backend
         for parameter, flag in run.as_.items():
             if flag == conventions.made_flag(parameter):
                 mark = parsed.at("verbs", name, "run", "as", parameter)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from ..backends import CliBackend, PythonBackend
+from ..backends import CliBackend, JobsBackend, PythonBackend
 from ..names import function_name
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
 from ..spec import RUN_OPTIONS
-from .lookups import cli_verbs, run_of, used_types
+from .lookups import commands, hook_methods, run_of, used_types
 
 
 def verbs_are_whole(parsed: Parsed) -> Iterator[Problem]:
@@ -48,6 +48,8 @@ def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
     spec = parsed.spec
     backends = {name for verb in spec.verbs.values() if verb.run for name in verb.run.targets}
     backends |= {name for verb in spec.verbs.values() for name in verb.varies_with.values()}
+    jobs = [backend for backend in spec.backends.values() if isinstance(backend, JobsBackend)]
+    backends |= {name for backend in jobs for name in (backend.jobs, backend.hooks) if name}
     parts = {name for verb in spec.verbs.values() for name in verb.use}
     for section, names, wanted in (
         ("backends", spec.backends, backends),
@@ -66,6 +68,7 @@ def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
 
 def targets_fit_their_backend(parsed: Parsed) -> Iterator[Problem]:
     methods: dict[tuple[str, str], str] = {}
+    hooks = hook_methods(parsed)
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
         if not found or not isinstance(parsed.spec.backends[found[0]], PythonBackend):
@@ -76,14 +79,15 @@ def targets_fit_their_backend(parsed: Parsed) -> Iterator[Problem]:
             yield Problem(mark, f"{quoted(target)} cannot be a method's name")
         elif target.startswith("params_for_"):
             yield Problem(mark, f"{quoted(target)} is the name of a method that `varies_with` calls; choose another")
+        elif target in hooks:
+            yield Problem(mark, f"{quoted(target)} is the name of a hook of {quoted(hooks[target])}; choose another")
         if (other := methods.setdefault((backend, target), name)) != name:
             yield Problem(mark, f"the method {quoted(target)} runs {quoted(other)} already; one method runs one verb")
 
 
 def commands_are_words(parsed: Parsed) -> Iterator[Problem]:
-    for name, _, run, _, target in cli_verbs(parsed):
-        mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
-        words = target.split()
+    for command in commands(parsed):
+        mark, target, words = command.target_at, command.target, command.target.split()
         if target != " ".join(words) or target.startswith("-"):
             sentence = f"the target {quoted(target)} must be words with one space between them, a command first"
             yield Problem(mark, sentence)
@@ -97,17 +101,16 @@ def commands_are_words(parsed: Parsed) -> Iterator[Problem]:
 
 
 def commands_stay_outside_the_fence(parsed: Parsed) -> Iterator[Problem]:
-    for name, _, run, backend, target in cli_verbs(parsed):
-        words = [
-            word for word in (*backend.cli.split()[1:], *target.split(), *backend.args) if not word.startswith("-")
-        ]
-        for fenced in backend.fenced:
+    for command in commands(parsed):
+        written = (*command.backend.cli.split()[1:], *command.target.split(), *command.args)
+        words = [word for word in written if not word.startswith("-")]
+        for fenced in command.backend.fenced:
             path = fenced.split()
             inside = words[: len(path)] == path
-            reaches = path[: len(words)] == words and run.positional
+            reaches = path[: len(words)] == words and command.run.positional
             if inside or reaches:
-                mark = parsed.at("verbs", name, "run", next(iter(run.targets)))
-                yield Problem(mark, f"the verb {quoted(name)} reaches the fenced {quoted(fenced)}")
+                sentence = f"the verb {quoted(command.name)} reaches the fenced {quoted(fenced)}"
+                yield Problem(command.target_at, sentence)
 
 
 def synonyms_lead_somewhere(parsed: Parsed) -> Iterator[Problem]:
@@ -124,17 +127,18 @@ def synonyms_lead_somewhere(parsed: Parsed) -> Iterator[Problem]:
 
 
 def limits_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
+    def idle(backend: object, place: tuple[str, ...]) -> Iterator[Problem]:
+        kind = "python" if isinstance(backend, PythonBackend) else "jobs" if isinstance(backend, JobsBackend) else None
+        if kind:
+            yield Problem(parsed.key_at(*place, "limits", "output"), f'"output" has no effect on a {kind} backend')
+
     for name, backend in parsed.spec.backends.items():
-        if isinstance(backend, PythonBackend) and backend.limits.output is not None:
-            yield Problem(
-                parsed.key_at("backends", name, "limits", "output"), '"output" has no effect on a python backend'
-            )
+        if backend.limits.output is not None:
+            yield from idle(backend, ("backends", name))
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
-        if found and isinstance(parsed.spec.backends[found[0]], PythonBackend) and verb.limits.output is not None:
-            yield Problem(
-                parsed.key_at("verbs", name, "limits", "output"), '"output" has no effect on a python backend'
-            )
+        if found and verb.limits.output is not None:
+            yield from idle(parsed.spec.backends[found[0]], ("verbs", name))
 
 
 def something_is_served(parsed: Parsed) -> Iterator[Problem]:

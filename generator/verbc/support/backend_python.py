@@ -30,15 +30,16 @@ class PythonBackend:
         """Call the verb's function; models anywhere in what it returns become plain JSON values."""
         binding = self._bindings.of(plan.call.verb)
         arguments = () if binding.params is None else (plan.bound,)
-        return plain(await binding.function(self._loaded(), *arguments, plan.call))
+        return plain(await binding.function(self.handlers(), *arguments, plan.call))
 
     async def params_for(self, param: str, value: str, call: Call) -> dict[str, Any]:
         """What the handlers' method `params_for_<param>` says to `value`."""
-        answer = getattr(self._loaded(), f"params_for_{param}")(value, call)
+        answer = getattr(self.handlers(), f"params_for_{param}")(value, call)
         further: dict[str, Any] = plain(await answer if inspect.isawaitable(answer) else answer)
         return further
 
-    def _loaded(self) -> object:
+    def handlers(self) -> object:
+        """The object itself, made now if it was not needed before."""
         if self._handlers is None:
             source = self._source
             made_on_use = inspect.isroutine(source) or isinstance(source, type)

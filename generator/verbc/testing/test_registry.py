@@ -22,7 +22,8 @@ FOLDER = Path(__file__).parents[1]
 DATA = json.loads((FOLDER / NAME / "registry.json").read_text(encoding="utf-8"))
 ENTRIES = {entry["name"]: entry for entry in DATA["verbs"]}
 RELIED_ON = (
-    "name summary description effect hints params result refused requires fingerprint_required varies_with unavailable"
+    "name summary description effect hints params result refused requires plan fingerprint_required varies_with "
+    "unavailable"
 )
 AVAILABLE = REGISTRY.available
 UNAVAILABLE = REGISTRY.unavailable
@@ -117,12 +118,12 @@ def test_command_line_is_the_command_then_options_then_values(verb: Verb) -> Non
     @given(accepted({**verb.params, "additionalProperties": False}))
     def built(arguments: Any) -> None:
         argv = binding.function(*([binding.params.model_validate(arguments)] if binding.params else []))
-        command = [*verb.run.target, *backend["args"]]
+        command = [*verb.run.target, *backend["args"]] if backend["kind"] == "cli" else list(verb.run.target[1:])
         options = itertools.takewhile(lambda word: word != "--", argv[len(command) :])
         assert argv[: len(command)] == command
         assert all(option.startswith("--") for option in options)
 
-    if backend["kind"] == "cli":
+    if backend["kind"] == "cli" or verb.run.target[0] == "spawn":
         built()
 
 

@@ -53,8 +53,11 @@ class Admission:
         self._backends = backends
         self._contracts = Contracts(registry, backends)
         self._started_at = datetime.now(UTC)
-        limits = [verb.limits for verb in registry.verbs]
-        self._slots = {limit.pool: asyncio.Semaphore(limit.concurrency) for limit in limits}
+        self._slots = {
+            limit.pool: asyncio.Semaphore(limit.concurrency)
+            for limit in (verb.limits for verb in registry.verbs)
+            if limit.concurrency is not None
+        }
         self._results: dict[str, Validator] = {}
 
     async def admit(self, request: Request) -> Outcome:
@@ -135,10 +138,13 @@ class Admission:
 
     async def _run(self, plan: Plan) -> Any:
         call = plan.call
-        slots = self._slots[call.verb.limits.pool]
+        limits, backend = call.verb.limits, self._backends[call.verb.run.backend]
+        if limits.concurrency is None:
+            return await self._within(call, backend.run(plan))
+        slots = self._slots[limits.pool]
         await _slot(slots, call)
         # The place is free when the work has really ended, which may be after its call was answered.
-        return await self._within(call, self._backends[call.verb.run.backend].run(plan), slots.release)
+        return await self._within(call, backend.run(plan), slots.release)
 
     async def _contract(self, call: Call) -> Contract:
         work = self._contracts.of(call)

@@ -11,11 +11,14 @@ import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 from .registry import Registry, load
 
 _SUPPORT = Path(__file__).parent
 _PACKAGE = _SUPPORT.parent
+# Backends that keep something which outlives the server.
+_KEEPING_STATE = frozenset({"jobs"})
 # What a shell gives for a program that SIGPIPE has ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -23,7 +26,8 @@ _BROKEN_PIPE = 128 + 13
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server that this package is, and return its exit code.
 
-    The package has the registry in `registry.json`, and `create_server(surface=...)` in its module `server`.
+    The package has the registry in `registry.json`, and `create_server(surface=...)` in its module `server`, which takes
+    `state=...` as well when the server keeps something.
     """
     registry = load(_PACKAGE / "registry.json")
     options = _parser(registry).parse_args(arguments)
@@ -33,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _printed(_version(registry), registry)
     if options.command == "verbs":
         return _printed(_verbs(registry), registry)
-    _serve(registry, options.surface)
+    _serve(registry, {name: value for name, value in vars(options).items() if name in ("surface", "state")})
     return 0
 
 
@@ -56,6 +60,9 @@ def _parser(registry: Registry) -> argparse.ArgumentParser:
     )
     parser.add_argument("command", nargs="?", choices=["verbs"], help="verbs: print the catalog")
     parser.add_argument("--surface", choices=["tools", "request"], help=f"default: {registry.surface}")
+    if any(backend["kind"] in _KEEPING_STATE for backend in registry.backends.values()):
+        place = f"by default {identity.distribution} in $XDG_STATE_HOME"
+        parser.add_argument("--state", type=Path, metavar="DIR", help=f"folder that the server keeps; {place}")
     parser.add_argument("--version", action="store_true", help="print the version and the digests, and exit")
     return parser
 
@@ -97,7 +104,7 @@ def _printed(lines: Sequence[str], registry: Registry) -> int:
     return 0
 
 
-def _serve(registry: Registry, surface: str | None) -> None:
+def _serve(registry: Registry, options: dict[str, Any]) -> None:
     from . import log, wire
 
     log.configure()
@@ -109,7 +116,7 @@ def _serve(registry: Registry, surface: str | None) -> None:
 
     from .serve_stdio import serve
 
-    server = import_module(f"{registry.server.package}.server").create_server(surface=surface)
+    server = import_module(f"{registry.server.package}.server").create_server(**options)
     gc.enable()
     gc.freeze()
     with asyncio.Runner() as runner:

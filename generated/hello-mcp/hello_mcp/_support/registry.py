@@ -39,11 +39,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class VerbLimits:
-    """Limits of one verb; verbs of one pool share its slots."""
+    """Limits of one verb; verbs of one pool share its slots, unless they only wait and need none."""
 
     timeout: float  # seconds, waiting included
     output: int  # bytes
-    concurrency: int
+    concurrency: int | None
     pool: str
 
     @property
@@ -82,6 +82,7 @@ class Verb:
     refused: Mapping[str, str]  # parameter -> why it is never taken
     unavailable: str | None  # the reason
     requires: tuple[str, ...]
+    plan: str | None  # the rights that only the plan of a call can know
     limits: VerbLimits
     examples: tuple[JsonObject, ...]
     run: Run

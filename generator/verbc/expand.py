@@ -1,0 +1,75 @@
+"""Puts verbs together: the operation that one runs, the shared parts it uses, and the verb itself.
+
+It works on the document, before anything is typed, so that whatever is wrong with a merged verb is still told at the place
+where it was written.
+"""
+
+from typing import Any
+
+from .merge import merge
+from .operations import KEY, key_part, operation_of, placed
+from .problems import Mark, Problem, SpecError, nearest, quoted
+from .source import Map, Seq
+
+
+def expand(document: Map) -> Map:
+    """The document with every verb of `verbs` put together.
+
+    Raises:
+        SpecError: a verb uses a part that is not there, or has a parameter that the language adds.
+    """
+    verbs = document.get("verbs")
+    if not isinstance(verbs, Map) or not isinstance(document.get("shared", Map(document.mark)), Map):
+        return document
+    assembly = _Assembly(document)
+    expanded = Map(verbs.mark)
+    for name, verb in verbs.items():
+        whole = assembly.verb(verb) if isinstance(verb, Map) else verb
+        expanded.put(name, whole, verbs.keys_at[name], verbs.values_at[name])
+    if assembly.problems:
+        raise SpecError(assembly.problems)
+    whole = Map(document.mark)
+    for key, value in document.items():
+        whole.put(key, expanded if key == "verbs" else value, document.keys_at[key], document.values_at[key])
+    return whole
+
+
+class _Assembly:
+    """Puts the verbs of one document together, and keeps what is wrong with them."""
+
+    def __init__(self, document: Map) -> None:
+        self.shared = document.get("shared", Map(document.mark))
+        self.backends = document.get("backends")
+        self.problems: list[Problem] = []
+
+    def verb(self, verb: Map) -> Map:
+        whole = self._with_parts(verb)
+        if operation := operation_of(whole, self.backends):
+            whole = merge(placed(operation.part, whole.values_at["run"]), whole)
+        return self._with_key(whole) if whole.get("idempotent") == "key" else whole
+
+    def _with_parts(self, verb: Map) -> Map:
+        use = verb.get("use", ())
+        if not isinstance(use, Seq):
+            return verb
+        whole = Map(verb.mark)
+        for name, mark in zip(use, use.items_at, strict=True):
+            part = self.shared.get(name) if isinstance(name, str) else None
+            if part is None:
+                self.problems.append(_unknown_part(name, mark, self.shared))
+            elif isinstance(part, Map):
+                whole = merge(whole, part)
+        return merge(whole, verb)
+
+    def _with_key(self, verb: Map) -> Map:
+        params = verb.get("params")
+        if isinstance(params, Map) and KEY in params:
+            sentence = f'{quoted(KEY)} is the parameter that "idempotent" adds; name yours otherwise'
+            self.problems.append(Problem(params.keys_at[KEY], sentence))
+            return verb
+        return merge(verb, key_part(verb.values_at["idempotent"], with_result=isinstance(verb.get("result"), Map)))
+
+
+def _unknown_part(name: Any, mark: Mark, shared: Map) -> Problem:
+    shown = str(name)
+    return Problem(mark, f"`shared` has no part {quoted(shown)}{nearest(shown, shared)}")

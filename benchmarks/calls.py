@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from .client import AnswerError, Client
 from .command import main, turns
 from .contestants import BARE, OURS, contestants, prepare
 from .report import MICROSECONDS, TIMES, Target, quotient, table, title
+from .tool import call, turn, value
 
 ROUNDS: Final = 10
 REJECTED: Final = "a rejected op"
@@ -23,27 +23,24 @@ CALLS: Final[Mapping[str, dict[str, Any]]] = {
 }
 TARGET: Final = Target(f"{OURS} / {BARE}", (OURS, BARE), quotient, TIMES, most=1.3)
 
-_TURN_CALLS: Final = 100
-_TURN_SECONDS: Final = 0.4
-
 
 def measure(folder: Path, rounds: int) -> None:
     """Call each server in turns. The bare one answers with the very results of ours, so that sizes are equal."""
     prepare()
     servers = contestants(folder, _record(folder))
-    samples: dict[str, dict[str, list[float]]] = {call: {server.name: [] for server in servers} for call in CALLS}
+    samples: dict[str, dict[str, list[float]]] = {what: {server.name: [] for server in servers} for what in CALLS}
     with ExitStack() as running:
         clients = {server.name: running.enter_context(server.start()) for server in servers}
         for client in clients.values():
             client.greet()
             _see_that_it_does_the_same(client)
         for _ in turns(rounds):
-            for call, arguments in CALLS.items():
+            for what, arguments in CALLS.items():
                 for name, client in clients.items():
-                    samples[call][name] += _turn(client, arguments)
+                    samples[what][name] += turn(client, arguments)
     title("calls: from sending a request to the end of its reply, over stdio")
-    for call, figures in samples.items():
-        table(figures, MICROSECONDS, f", {call}")
+    for what, figures in samples.items():
+        table(figures, MICROSECONDS, f", {what}")
         TARGET.judge(figures)
 
 
@@ -53,34 +50,17 @@ def _record(folder: Path) -> Path:
     (ours,) = (server for server in contestants(folder) if server.name == OURS)
     with ours.start() as client:
         client.greet()
-        answers = [[arguments, _call(client, arguments)[1]] for arguments in CALLS.values()]
+        answers = [[arguments, call(client, arguments)[1]] for arguments in CALLS.values()]
     place.write_text(json.dumps(answers))
     return place
 
 
 def _see_that_it_does_the_same(client: Client) -> None:
     """Raises AnswerError if a server does not run what is to be run, or does not reject what is to be rejected."""
-    for call, arguments in CALLS.items():
-        _, result = _call(client, arguments)
-        if "ops" in arguments and json.loads(result["content"][0]["text"])["ops"][0]["ok"] is (call == REJECTED):
+    for what, arguments in CALLS.items():
+        _, result = call(client, arguments)
+        if "ops" in arguments and value(result)["ops"][0]["ok"] is (what == REJECTED):
             raise AnswerError(f"{arguments} was answered with {result}")
-
-
-def _turn(client: Client, arguments: dict[str, Any]) -> list[float]:
-    """The seconds of a number of calls, fewer if they are slow; the first, on cold caches, is left out."""
-    _call(client, arguments)
-    until = time.perf_counter() + _TURN_SECONDS
-    seconds: list[float] = []
-    while len(seconds) < _TURN_CALLS and (not seconds or time.perf_counter() < until):
-        seconds.append(_call(client, arguments)[0])
-    return seconds
-
-
-def _call(client: Client, arguments: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    seconds, result = client.ask("tools/call", {"name": "request", "arguments": arguments})
-    if result.get("isError"):
-        raise AnswerError(f"{arguments} was refused as a whole: {result}")
-    return seconds, result
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The servers that are compared: the generated one, the one it replaces, and the least there can be."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,9 +21,10 @@ class Contestant:
     argv: tuple[str | Path, ...]
     home: Path
 
-    def start(self) -> Client:
+    def start(self, variables: Mapping[str, str] | None = None) -> Client:
+        """Start it, with `variables` over those of its environment."""
         self.home.mkdir(exist_ok=True)
-        return Client(self.argv, environment(self.home), self.home)
+        return Client(self.argv, {**environment(self.home), **(variables or {})}, self.home)
 
 
 def contestants(folder: Path, answers: Path | None = None) -> tuple[Contestant, ...]:

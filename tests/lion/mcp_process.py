@@ -72,6 +72,20 @@ class McpProcess:
         self._log.close()
         return code
 
+    def kill(self) -> None:
+        """Ends the server on the spot, as a crash would."""
+        self._process.kill()
+        self.wait()
+
+    def wait(self) -> int:
+        """Waits until the server has gone by itself, and gives its exit code."""
+        with self._watched():
+            return self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def send_line(self, line: bytes) -> None:
         self._stdin.write(line.rstrip(b"\n") + b"\n")
         self._stdin.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .mcp_process import McpProcess
@@ -25,14 +25,18 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
     }
 
 
-def start_theirs(home: Path, cwd: Path) -> McpProcess:
+def start_theirs(home: Path, cwd: Path, more: Mapping[str, str] | None = None) -> McpProcess:
     """`li mcp`."""
-    return McpProcess([str(PEER / "li"), "mcp"], env=environment(home), cwd=cwd)
+    return McpProcess([str(PEER / "li"), "mcp"], env=environment(home, more), cwd=cwd)
 
 
 def start_ours(
-    home: Path, cwd: Path, li: str | Path = PEER / "li", more: Mapping[str, str] | None = None
+    home: Path,
+    cwd: Path,
+    li: str | Path = PEER / "li",
+    more: Mapping[str, str] | None = None,
+    program: Sequence[str] = ("-m", "lion_mcp"),
 ) -> McpProcess:
-    """lion-mcp, with `li` as the command that it drives."""
+    """lion-mcp, with `li` as the command that it drives; `program` is what Python is told to run."""
     variables = {"PYTHONPATH": str(GENERATED), "LIONAGI_MCP_LI_BIN": str(li), **(more or {})}
-    return McpProcess([sys.executable, "-m", "lion_mcp"], env=environment(home, variables), cwd=cwd)
+    return McpProcess([sys.executable, *program], env=environment(home, variables), cwd=cwd)

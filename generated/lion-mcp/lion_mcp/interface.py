@@ -10,9 +10,19 @@ from typing import (
 )
 
 from lion_mcp._support.call import Call
+from lion_mcp._support.job_hooks import Ask
+from lion_mcp._support.launch import Launch
 from lion_mcp._support.refusal import Refusal
+from lion_mcp._support.run_record import (
+    End,
+    RunRecord,
+)
 
 if TYPE_CHECKING:
+    from lion_mcp.models.agent import AgentSubmitParams
+    from lion_mcp.models.fanout import FanoutSubmitParams
+    from lion_mcp.models.flow import FlowSubmitParams
+    from lion_mcp.models.play import PlaySubmitParams
     from lion_mcp.models.profile_ import (
         ProfileListParams,
         ProfileShowParams,
@@ -20,9 +30,13 @@ if TYPE_CHECKING:
     from lion_mcp.models.server import ServerInfoResult
 
 __all__ = [
+    "Ask",
     "Call",
+    "End",
+    "Launch",
     "LocalHandlers",
     "Refusal",
+    "RunRecord",
     "Schema",
 ]
 
@@ -42,4 +56,29 @@ class LocalHandlers(Protocol):
 
     async def server_info(self, call: Call) -> ServerInfoResult:
         """Version, contract and age of this server, and its verbs."""
+        ...
+
+    async def params_for_playbook(self, playbook: str, call: Call) -> Schema:
+        """The further parameters that a value of `playbook` brings: {"properties": ..., "required": [...]}."""
+        ...
+
+    async def runs_prepare(
+        self,
+        launch: Launch,
+        params: AgentSubmitParams | FlowSubmitParams | PlaySubmitParams | FanoutSubmitParams,
+        call: Call,
+    ) -> None:
+        """Shape a run that is about to start; nothing of it exists yet. Raises Refusal."""
+        ...
+
+    async def runs_ended(self, record: RunRecord, ask: Ask | None) -> End | None:
+        """What the command line says of the end of a run whose process is gone; without `ask`, from what is at hand."""
+        ...
+
+    async def runs_settled(self, record: RunRecord) -> Schema | None:
+        """Told once that the end of a run is on record; what comes back joins its details."""
+        ...
+
+    async def runs_details(self, record: RunRecord) -> Schema:
+        """What else is known of a run, for its status and its output."""
         ...

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from lion_mcp._support.backend_cli import CliBackend
+from lion_mcp._support.backend_jobs import JobsBackend
 from lion_mcp._support.backend_python import PythonBackend
 from lion_mcp._support.binding import Bindings
 from lion_mcp._support.registry import load
@@ -16,15 +17,22 @@ from lion_mcp.interface import LocalHandlers
 REGISTRY = load(Path(__file__).with_name("registry.json"))
 
 
-def create_server(surface: str | None = None, *, local: LocalHandlers | None = None) -> McpServer:
-    """The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool."""
+def create_server(
+    surface: str | None = None,
+    *,
+    state: Path | None = None,
+    local: LocalHandlers | None = None,
+) -> McpServer:
+    """The server of this package, on the surface "tools" or "request"; `state` is the folder that it keeps."""
     bindings = Bindings("lion_mcp.verbs")
     li_backend = CliBackend(REGISTRY.backends["li"], bindings)
     local_backend = PythonBackend(bindings, local or load_local)
+    runs_backend = JobsBackend(REGISTRY, "runs", li_backend, bindings, hooks=local_backend.handlers, state=state)
     return build_server(
         REGISTRY,
         {
             "li": li_backend,
+            "runs": runs_backend,
             "local": local_backend,
         },
         surface,

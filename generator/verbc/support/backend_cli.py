@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,19 +21,30 @@ from .process import Finished
 from .projection import projected
 from .quoting import quoted
 from .refusal import Refusal
-from .registry import Verb
+from .registry import Run, Verb
 from .reply import parse_output, read_reply
 
 _VERSION_CHARACTERS = 64
+# The most that the program may print in answer to a question of the server's own.
+_ANSWER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Launch:
-    """How the program is started in this installation."""
+class Installation:
+    """How the program is started here. What the environment fills in may be a secret: it is for starting only."""
 
     program: tuple[str, ...]
     args: tuple[str, ...]
     environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What one command may take."""
+
+    deadline: float  # a time of the running loop
+    output: int  # bytes
+    patience: str  # the time it has, in words
 
 
 class CliBackend:
@@ -52,103 +63,138 @@ class CliBackend:
         binding = self._bindings.of(call.verb)
         known = () if binding.params is None else (binding.params.model_validate(call.arguments),)
         argv: list[str] = binding.function(*known)
-        return Plan(call, argv, _unpassable(call, argv) or self._trespass(call.verb, argv))
+        return Plan(call, argv, self.refusal(call, argv, call.verb.run.target, self._args))
 
     async def run(self, plan: Plan) -> Any:
         """Run the command and read its reply. Raises Refusal."""
         call, argv = plan.call, plan.bound
-        await self._check_version(call)
+        await self.check_version(call)
         rest = argv[len(call.verb.run.target) + len(self._args) :]
-        finished = await self._finish(call, call.verb.run.target, rest)
+        finished = await self._finish(_bounds(call), call.verb.run.target, rest)
         result = read_reply(finished, call.verb.run, call.registry.kinds)
         return result if call.verb.result is None else projected(result, call.verb.result)
+
+    async def ask(self, words: Sequence[str], *, seconds: float, reply: Run, kinds: Collection[str]) -> Any:
+        """What the program says to a command that is no verb's, its reply read as `reply` says.
+
+        The first of `words` that is an option, or `--`, ends the command's own words. Raises Refusal.
+        """
+        end = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
+        command, rest = tuple(words[:end]), words[end:]
+        if self._strays((*command, *rest), command, ()) or any("\0" in word for word in words):
+            raise Refusal("internal", "The server asked for a command that it may not use.")
+        bounds = _Bounds(asyncio.get_running_loop().time() + seconds, _ANSWER_BYTES, f"{seconds:g} seconds")
+        await self._check_version(bounds, command)
+        finished = await self._finish(bounds, command, rest)
+        return read_reply(finished, replace(reply, target=command[:1]), kinds)
+
+    def refusal(self, call: Call, argv: Sequence[str], target: Sequence[str], args: Sequence[str]) -> Refusal | None:
+        """What speaks against a command line, without the program, that has to begin with `target` and `args`."""
+        if self._strays(argv, target, args):
+            return Refusal("internal", "The command line of this verb leads somewhere else.")
+        return _unpassable(call, argv)
 
     def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
         """Why these parameters cannot be flags of the verb's command, beside those that it has; None when they can."""
         taken = declared_flags(self._bindings.of(verb)).union(flags_among(self._args))
         return objection(further, verb.params.get("$defs", {}), taken)
 
+    def installation(self) -> Installation:
+        """How the program is started here. Raises Refusal `internal` when the environment lacks something."""
+        try:
+            return self._installation
+        except MissingVariableError as error:
+            raise Refusal("internal", str(error)) from None
+
     @cached_property
-    def _launch(self) -> _Launch:
+    def _installation(self) -> Installation:
         program = tuple(expand(self._backend["command"], os.environ).split())
         if not program:
             raise Refusal("internal", "No program is configured for this command.")
-        return _Launch(
+        return Installation(
             program,
             tuple(expand(word, os.environ) for word in self._args),
             child_environment(self._backend["env"], os.environ),
         )
 
     @property
+    def written(self) -> str:
+        """The command as the spec has it, with nothing of the environment in it."""
+        command: str = self._backend["command"]
+        return command
+
+    @property
     def _program(self) -> str:
-        """The command as the spec has it: what the environment fills in may be a secret."""
-        return quoted(self._backend["command"])
+        return quoted(self.written)
 
-    def _trespass(self, verb: Verb, argv: Sequence[str]) -> Refusal | None:
+    def _strays(self, argv: Sequence[str], target: Sequence[str], args: Sequence[str]) -> bool:
         """What is compiled never strays from its command; should it, nothing runs."""
-        command = (*verb.run.target, *self._args)
-        if tuple(argv[: len(command)]) == command:
-            # Whether the words among `args` are commands or values only the program knows: with them, and without.
-            reached = _command_words(argv), _command_words([*verb.run.target, *argv[len(command) :]])
-            if not any(words[: len(path)] == path for words in reached for path in self._fenced):
-                return None
-        return Refusal("internal", "The command line of this verb leads somewhere else.")
+        command = (*target, *args)
+        if tuple(argv[: len(command)]) != command:
+            return True
+        # Whether the words among `args` are commands or values only the program knows: with them, and without.
+        reached = _command_words(argv), _command_words([*target, *argv[len(command) :]])
+        return any(words[: len(path)] == path for words in reached for path in self._fenced)
 
-    async def _finish(self, call: Call, command: Sequence[str], rest: Sequence[str]) -> Finished:
+    async def _finish(self, bounds: _Bounds, command: Sequence[str], rest: Sequence[str]) -> Finished:
         """Run `command` to its end, with the arguments that every command gets, then the rest."""
-        name, limits = quoted(" ".join(command)), call.verb.limits
+        name, installation = quoted(" ".join(command)), self.installation()
+        words = (*installation.program, *command, *installation.args, *rest)
         try:
-            launch = self._launch
-            words = (*launch.program, *command, *launch.args, *rest)
-            return await process.run(words, launch.environment, deadline=call.last_end, output=limits.output)
-        except MissingVariableError as error:
-            raise Refusal("internal", str(error)) from None
+            return await process.run(words, installation.environment, deadline=bounds.deadline, output=bounds.output)
         except process.DeadlineError:
-            raise _too_late(name, call) from None
+            raise _too_late(command, bounds) from None
         except process.OutputLimitError:
-            raise Refusal("internal", f"{name} printed more than {limits.output} bytes.") from None
+            raise Refusal("internal", f"{name} printed more than {bounds.output} bytes.") from None
         except process.ArgumentsTooLongError:
             raise Refusal("invalid_input", f"The arguments are too long for the command {name}.") from None
         except process.NotLaunchableError as error:
             raise Refusal("internal", f"{self._program} cannot be started: {error}.") from None
 
-    async def _check_version(self, call: Call) -> None:
+    async def check_version(self, call: Call) -> None:
         """Ask the program once which version it is. Raises Refusal `unavailable` when that does not fit."""
+        await self._check_version(_bounds(call), call.verb.run.target)
+
+    async def _check_version(self, bounds: _Bounds, command: Sequence[str]) -> None:
         wanted = self._backend["version"]
         if wanted is None:
             return
         if self._found_version is None:
-            await self._learn_version(call, wanted)
+            await self._learn_version(bounds, command, wanted)
         found = self._found_version or ""
         if not any(found == accepted or found.startswith(accepted + ".") for accepted in wanted["accept"]):
             accepted = list(wanted["accept"])
             message = f"{self._program} is version {found}, and this server needs {' or '.join(accepted)}."
             raise Refusal("unavailable", message, {"found": found, "accepted": accepted})
 
-    async def _learn_version(self, call: Call, wanted: Mapping[str, Any]) -> None:
+    async def _learn_version(self, bounds: _Bounds, command: Sequence[str], wanted: Mapping[str, Any]) -> None:
         """One call asks while the others wait; when it gets no answer the fault is its own, and the next one asks."""
         try:
-            async with asyncio.timeout_at(call.last_end):
+            async with asyncio.timeout_at(bounds.deadline):
                 await self._asking.acquire()
         except TimeoutError:
-            raise _too_late(quoted(" ".join(call.verb.run.target)), call) from None
+            raise _too_late(command, bounds) from None
         try:
             if self._found_version is None:
-                self._found_version = await self._ask_version(call, wanted)
+                self._found_version = await self._ask_version(bounds, wanted)
         finally:
             self._asking.release()
 
-    async def _ask_version(self, call: Call, wanted: Mapping[str, Any]) -> str:
+    async def _ask_version(self, bounds: _Bounds, wanted: Mapping[str, Any]) -> str:
         name = quoted(" ".join(wanted["ask"]))
-        finished = await self._finish(call, wanted["ask"], ())
+        finished = await self._finish(bounds, wanted["ask"], ())
         version = look_up(parse_output(finished, name), wanted["at"])
         if finished.code != 0 or not isinstance(version, str) or not version:
             raise Refusal("internal", f"{name} does not tell the version.", {"stderr": finished.stderr})
         return short_text(version, _VERSION_CHARACTERS)
 
 
-def _too_late(name: str, call: Call) -> Refusal:
-    return Refusal("unavailable", f"{name} did not answer within {call.verb.limits.patience}.")
+def _bounds(call: Call) -> _Bounds:
+    return _Bounds(call.last_end, call.verb.limits.output, call.verb.limits.patience)
+
+
+def _too_late(command: Sequence[str], bounds: _Bounds) -> Refusal:
+    return Refusal("unavailable", f"{quoted(' '.join(command))} did not answer within {bounds.patience}.")
 
 
 def _unpassable(call: Call, argv: Sequence[str]) -> Refusal | None:

@@ -7,12 +7,12 @@ import errno
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from .exit_codes import keep_exit_codes
 from .foreign_text import TEXT_CHARACTERS, escaped
 
 # How long the pipes stay open, for what is still in them, after the program itself has ended.
@@ -109,7 +109,7 @@ async def _start(
     argv: Sequence[str], env: Mapping[str, str], child: _Child
 ) -> tuple[asyncio.SubprocessTransport, bool]:
     """Start the program; also when cancelled meanwhile, so that its group can be killed: then true stands beside it."""
-    _keep_exit_codes()
+    keep_exit_codes()
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
             lambda: child,
@@ -130,12 +130,6 @@ async def _start(
         if error.errno == errno.E2BIG:
             raise ArgumentsTooLongError from None
         raise NotLaunchableError(os.strerror(error.errno) if error.errno else "unknown reason") from None
-
-
-def _keep_exit_codes() -> None:
-    """Undo an inherited "ignore" of SIGCHLD, under which the system throws exit codes away."""
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 async def _outcome(child: _Child, transport: asyncio.SubprocessTransport, deadline: float) -> Finished:

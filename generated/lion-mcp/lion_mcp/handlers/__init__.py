@@ -1,14 +1,22 @@
-"""What only li needs: agent profiles, read from their files as li reads them, and what this server says of itself."""
+"""What only li needs: profiles and playbooks, read as li reads them, its runs in the background, and what this server is."""
 
 import asyncio
 import os
 from datetime import UTC, datetime
 
-from lion_mcp.interface import Call, LocalHandlers
+from lion_mcp.interface import Ask, Call, End, Launch, LocalHandlers, RunRecord, Schema
 from lion_mcp.models import ProfileListParams, ProfileShowParams, ServerInfoResult
 
+from .causes import failure_cause
+from .endings import end_of
 from .installation import li_command, version_beside
+from .launches import folder_of_run, own_folder, prepare
+from .notices import send_if_unsent, state_of
+from .playbook_arguments import arguments_of, further_parameters, names_taken
+from .playbooks import playbook_named
 from .profiles import checked_fields, list_profiles, show_profile
+from .run_files import files_of_run
+from .tasks import Params
 
 __all__ = ["Handlers"]
 
@@ -49,3 +57,33 @@ class Handlers(LocalHandlers):
                 "synonyms_removed_after": registry.synonyms_removed_after,
             }
         )
+
+    async def params_for_playbook(self, playbook: str, call: Call) -> Schema:
+        return await asyncio.to_thread(parameters_of, playbook, call)
+
+    async def runs_prepare(self, launch: Launch, params: Params, call: Call) -> None:
+        await asyncio.to_thread(prepare, launch, params, call)
+
+    async def runs_ended(self, record: RunRecord, ask: Ask | None) -> End | None:
+        return await end_of(record, ask)
+
+    async def runs_settled(self, record: RunRecord) -> Schema:
+        await send_if_unsent(record)
+        return await asyncio.to_thread(told_of_end, record)
+
+    async def runs_details(self, record: RunRecord) -> Schema:
+        return await asyncio.to_thread(lambda: files_of_run(record) | told_of_end(record))
+
+
+def parameters_of(playbook: str, call: Call) -> Schema:
+    """What a playbook adds to a verb, as the folder sees it that the run is to work in."""
+    cwd = call.arguments.get("cwd")
+    folder = folder_of_run(cwd if isinstance(cwd, str) else None) or own_folder()
+    return further_parameters(arguments_of(playbook_named(playbook, folder).declared), names_taken(call))
+
+
+def told_of_end(record: RunRecord) -> Schema:
+    """What became of the notice, and why the run failed, if it did and li wrote it down."""
+    failed = record.end is None or record.end.outcome != "succeeded"
+    cause = failure_cause(record) if failed else None
+    return {"notice": state_of(record), **({"failure_cause": cause} if cause else {})}

@@ -1,0 +1,200 @@
+"""A run as the columns of a table hold it, and back. What cannot be understood makes one run unreadable, not a list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from .run_record import RUN_ID, End, Identity, Outcome, Precision, RunRecord, SpawnState
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SPAWN_STATES: Final = frozenset(get_args(SpawnState))
+_OUTCOMES: Final = frozenset(get_args(Outcome))
+_PRECISIONS: Final = frozenset(get_args(Precision))
+_STOP_REASONS: Final = frozenset({"kill", "log_limit"})
+# ASCII, so that what is no valid Unicode, such as the name of a folder, goes into a database all the same.
+_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+_DECODER: Final = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A run that is on record in a way that cannot be understood."""
+
+    run_id: str
+
+
+class UnreadableError(Exception):
+    """The record of `run_id` cannot be understood."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"The record of the run {run_id} cannot be read.")
+        self.run_id = run_id
+
+
+def columns_of(record: RunRecord) -> dict[str, Any]:
+    """All columns of a run. Raises TypeError or ValueError where details are no JSON."""
+    return {
+        "run_id": record.run_id,
+        "verb": record.verb,
+        "label": _storable(record.label),
+        "command": as_json(record.command),
+        "cwd": as_json(record.cwd),
+        "owner_pid": record.owner.pid,
+        "owner_start": record.owner.start,
+        "submitted_at": as_number(record.submitted_at),
+        "spawn_state": record.spawn_state,
+        "leader_pid": record.leader.pid if record.leader else None,
+        "leader_start": record.leader.start if record.leader else None,
+        "pgid": record.pgid,
+        "started_at": as_number(record.started_at),
+        "stop_requested_at": as_number(record.stop_requested_at),
+        "stop_reason": record.stop_reason,
+        "exit_code": record.exit_code,
+        "exited_at": as_number(record.exited_at),
+        **end_columns(record.end, record.finished_at, record.precision),
+        "late_report": None if record.late_report is None else as_json(dict(record.late_report)),
+        "details": as_json(dict(record.details)),
+    }
+
+
+def end_columns(end: End | None, finished_at: datetime | None, precision: Precision | None) -> dict[str, Any]:
+    """The columns that say how a run ended; what its end adds to the details is not among them."""
+    return {
+        "status": _storable(end.status) if end else None,
+        "outcome": end.outcome if end else None,
+        "source": _storable(end.source) if end else None,
+        "reason_code": _storable(end.reason_code) if end else None,
+        "reason_detail": _storable(end.reason_detail) if end else None,
+        "evidence": as_json(dict(end.evidence)) if end and end.evidence is not None else None,
+        "finished_at": as_number(finished_at),
+        "precision": precision,
+    }
+
+
+def record_of(row: Mapping[str, Any], runs: Path) -> RunRecord:
+    """The run of a row. Raises UnreadableError.
+
+    The details of its end are among those of the run, and the moment of an end is known where `finished_at` is it.
+    """
+    try:
+        return _record(row, runs)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise UnreadableError(row["run_id"]) from error
+
+
+def as_number(moment: datetime | None) -> int | None:
+    """Microseconds since 1970: they sort, and mean the same in every database."""
+    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+
+
+def as_json(value: Any) -> str:
+    """Compact ASCII JSON with the keys in their order. Raises TypeError or ValueError for what is no JSON."""
+    return _ENCODER.encode(value)
+
+
+def object_of(text: Any) -> dict[str, Any]:
+    """The object that a column holds as JSON. Raises TypeError or ValueError where it holds none."""
+    value = _DECODER.decode(_text(text))
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _record(row: Mapping[str, Any], runs: Path) -> RunRecord:
+    if not RUN_ID.fullmatch(row["run_id"]):
+        raise ValueError  # as the name of a folder it could lead anywhere
+    return RunRecord(
+        run_id=row["run_id"],
+        verb=_text(row["verb"]),
+        label=_text_or_none(row["label"]),
+        command=_texts(_DECODER.decode(_text(row["command"]))),
+        cwd=_text(_DECODER.decode(_text(row["cwd"]))),
+        folder=runs / row["run_id"],
+        owner=Identity(_number(row["owner_pid"]), _text(row["owner_start"])),
+        submitted_at=_moment(row["submitted_at"]),
+        spawn_state=_one_of(_SPAWN_STATES, row["spawn_state"]),
+        leader=_leader(row),
+        pgid=_number_or_none(row["pgid"]),
+        started_at=_moment_or_none(row["started_at"]),
+        stop_requested_at=_moment_or_none(row["stop_requested_at"]),
+        stop_reason=None if row["stop_reason"] is None else _one_of(_STOP_REASONS, row["stop_reason"]),
+        exit_code=_number_or_none(row["exit_code"]),
+        exited_at=_moment_or_none(row["exited_at"]),
+        end=None if row["finished_at"] is None else _end(row),
+        finished_at=_moment_or_none(row["finished_at"]),
+        precision=None if row["finished_at"] is None else _one_of(_PRECISIONS, row["precision"]),
+        late_report=None if row["late_report"] is None else object_of(row["late_report"]),
+        details=object_of(row["details"]),
+    )
+
+
+def _leader(row: Mapping[str, Any]) -> Identity | None:
+    if row["leader_pid"] is None and row["leader_start"] is None:
+        return None
+    return Identity(_number(row["leader_pid"]), _text(row["leader_start"]))
+
+
+def _end(row: Mapping[str, Any]) -> End:
+    return End(
+        status=_text(row["status"]),
+        outcome=_one_of(_OUTCOMES, row["outcome"]),
+        source=_text(row["source"]),
+        reason_code=_text_or_none(row["reason_code"]),
+        reason_detail=_text_or_none(row["reason_detail"]),
+        evidence=None if row["evidence"] is None else object_of(row["evidence"]),
+        at=_moment(row["finished_at"]) if row["precision"] == "observed" else None,
+    )
+
+
+def _one_of(words: frozenset[str], value: Any) -> Any:
+    if value not in words:
+        raise ValueError
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if type(value) is not list:
+        raise TypeError
+    return tuple(_text(item) for item in value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _number_or_none(value: Any) -> int | None:
+    return None if value is None else _number(value)
+
+
+def _moment(value: Any) -> datetime:
+    return _EPOCH + timedelta(microseconds=_number(value))
+
+
+def _moment_or_none(value: Any) -> datetime | None:
+    return None if value is None else _moment(value)
+
+
+def _storable(text: str | None) -> str | None:
+    """Text as any database takes it: what is no valid Unicode becomes a question mark, and so does NUL."""
+    if text is None or (text.isascii() and "\0" not in text):
+        return text
+    return text.replace("\0", "?").encode("utf-8", "replace").decode("utf-8")

@@ -104,7 +104,6 @@ def _launch(record: RunRecord, log: Tail | None) -> dict[str, Any]:
         "log": _path(record.log),
         "log_bytes": log.log_bytes if log else 0,
         "pgid": record.pgid,
-        "pid_started_at": _time(record.started_at),
     }
 
 

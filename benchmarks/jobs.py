@@ -128,12 +128,12 @@ def _measure_dead(both: Sequence[Side], clients: Mapping[str, Client], rounds: i
 
 
 def _measure_submits(clients: Mapping[str, Client], rounds: int) -> None:
-    submissions = {name: {"ops": [_submission(client)]} for name, client in clients.items()}
+    """The first submit of each turn, on cold caches, is left out."""
+    submissions = {name: _submission(client) for name, client in clients.items()}
     samples: dict[str, list[float]] = {name: [] for name in clients}
     for _ in turns(rounds):
         for name, client in clients.items():
-            _see_that_it_runs(client, submissions[name])
-            samples[name] += turn(client, submissions[name], _SUBMITS)
+            samples[name] += [_submit(client, submissions[name]) for _ in range(_SUBMITS + 1)][1:]
     table(samples, TENTHS, ", submit")
     _target(1.0).judge(samples)
 
@@ -179,12 +179,12 @@ def _submission(client: Client) -> dict[str, Any]:
     return {**_op(_SUBMIT, **_ARGUMENTS), "schema_fingerprint": fingerprint}
 
 
-def _see_that_it_runs(client: Client, submission: Mapping[str, Any]) -> None:
-    """Raises AnswerError if no run is started."""
-    _, result = call(client, submission)
-    (entry,) = value(result)["ops"]
-    if not entry["ok"] or entry["result"]["spawn_state"] != "started":
-        raise AnswerError(f"Nothing was started: {entry}")
+def _submit(client: Client, submission: Mapping[str, Any]) -> float:
+    """The seconds that a submit took. Raises AnswerError if no run was started."""
+    seconds, result = run_op(client, submission)
+    if result["spawn_state"] != "started":
+        raise AnswerError(f"Nothing was started: {result}")
+    return seconds
 
 
 def _see_its_end(client: Client, run_id: str) -> None:

@@ -69,8 +69,8 @@ class HttpThread:
         if self.error is not None:
             raise self.error
 
-    def connect(self) -> RawConnection:
-        return RawConnection(self.port)
+    def connect(self, *, receive_buffer: int | None = None) -> RawConnection:
+        return RawConnection(self.port, receive_buffer)
 
     def exchange(self, request: bytes) -> Reply:
         """The answer to one request on a connection of its own."""
@@ -134,8 +134,12 @@ class Reply:
 class RawConnection:
     """One TCP connection, over which exactly those bytes go that it is given."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    def __init__(self, port: int, receive_buffer: int | None = None) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE)
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self.socket.makefile("rb")
 
@@ -177,6 +181,16 @@ class RawConnection:
 
     def read(self, size: int) -> bytes:
         return self._file.read(size)
+
+    def rest(self) -> int:
+        """How many bytes still come before the connection is over."""
+        size = 0
+        try:
+            while data := self._file.read1():
+                size += len(data)
+        except ConnectionResetError:
+            pass
+        return size
 
     def is_over(self) -> bool:
         """Wait for the server to close; whether it said nothing more before."""

@@ -15,7 +15,7 @@ from verbc.support.refusal import BUILT_IN_KINDS, Refusal
 from verbc.support.registry import Run
 
 KINDS = {**BUILT_IN_KINDS, "quote_expired": "The quote is too old.", "approval_required": "Ask first."}
-REFUSALS = {"410": "quote_expired", "418": "conflict"}
+REFUSALS = {"202": "pending", "410": "quote_expired", "418": "conflict", "500": "internal"}
 JSON = {"form": "json"}
 CODES = {"form": "pointers", "error": {"kind": "/error/code", "detail": "/error/next"}}
 ENVELOPE = {"form": "pointers", "ok": "/ok", "result": "/data", "error": "/error"}
@@ -34,7 +34,7 @@ def refused(status: int, body: Any = b"", form: Mapping[str, Any] = JSON, **opti
     return refusal.value.as_error()
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 206, 299])
+@pytest.mark.parametrize("status", [200, 201, 203, 206, 299])
 def test_any_success_is_a_result(status: int) -> None:
     assert read(status, {"a": [1.0]}) == {"a": [1]}
 
@@ -105,6 +105,22 @@ def test_a_status_has_a_kind(status: int, kind: str) -> None:
     assert refused(status)["kind"] == expected
 
 
+def test_a_declared_status_is_told_by_what_it_means() -> None:
+    assert refused(410, {"left": 1}) == {
+        "kind": "quote_expired",
+        "message": "The quote is too old.",
+        "detail": {"output": {"left": 1}, "status": 410},
+    }
+    assert refused(500)["message"] == "`GET /jobs/<handle>` ended with status 500."
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"handle": 1}'])
+def test_a_success_may_be_declared_to_be_none(body: bytes) -> None:
+    error = refused(202, body)
+    assert (error["kind"], error["message"]) == ("pending", BUILT_IN_KINDS["pending"])
+    assert error["detail"]["status"] == 202
+
+
 def test_the_natural_kinds_are_built_in() -> None:
     assert set(NATURAL_KINDS.values()) <= BUILT_IN_KINDS.keys()
 
@@ -167,10 +183,10 @@ def test_a_code_that_is_no_kind_becomes_one_by_its_status() -> None:
         "detail": {"kind": "job_exists", "status": 409},
     }
     assert refused(410, body, CODES)["message"] == "The quote is too old."
-    assert refused(500, body, CODES) == {
+    assert refused(501, body, CODES) == {
         "kind": "internal",
         "message": "`GET /jobs/<handle>` was refused, with a kind that is not declared.",
-        "detail": {"kind": "job_exists", "status": 500},
+        "detail": {"kind": "job_exists", "status": 501},
     }
 
 

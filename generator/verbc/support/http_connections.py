@@ -75,11 +75,11 @@ class BoundedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait_for_reader(self.transport.get_write_buffer_size())
+        self._wait_for_reader()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._unread is not None:
+        if self._unread is not None and not self.transport.is_closing():
             self._unread.cancel()
 
     def _wait_for_client(self) -> None:
@@ -100,19 +100,21 @@ class BoundedConnection(H11Protocol):
             return
         self._patience = self.loop.call_later(seconds, self.transport.abort)
 
-    def _wait_for_reader(self, unread: int) -> None:
-        """Cut off who has not read any of `unread` bytes when his time is over."""
+    def _wait_for_reader(self) -> None:
+        """Give the client its time to read some of what waits for it, and then again for some of the rest."""
+        if self._unread is not None:
+            self._unread.cancel()
+        self._unread = self.loop.call_later(
+            _READING_SECONDS, self._check_reader, self.transport.get_write_buffer_size()
+        )
 
-        def look() -> None:
-            left = self.transport.get_write_buffer_size()
-            if left < unread:
-                self._wait_for_reader(left)
-            else:
-                self.transport.abort()
-
-        self._unread = self.loop.call_later(_READING_SECONDS, look)
+    def _check_reader(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._wait_for_reader()
+        else:
+            self.transport.abort()
 
     def _close_for_good(self) -> None:
-        """Close, and don't wait for a client that does not take what it still gets."""
+        """Close, and don't wait for ever for a client to take what it still gets."""
         self.transport.close()
-        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+        self._wait_for_reader()

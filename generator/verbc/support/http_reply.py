@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from . import reply_form
@@ -38,19 +37,20 @@ def read_http_reply(received: Received, run: Run, kinds: Mapping[str, str], *, f
     may repeat what was sent. Raises Refusal: what the service refused, or `internal` when its reply is not what was
     agreed.
     """
-    reply = replace(_reply(received, run), output_is_told=feedback == "names" and not _is_page(received.body))
-    if reply.went_well and received.problem is not None:
-        raise reply.fault(f"The reply of {reply.source} {received.problem}.", kind="internal")
     # That something went wrong is all that `internal` means, and the status says more.
     sentences = {kind: sentence for kind, sentence in kinds.items() if kind != "internal"}
+    reply = _reply(received, run, sentences, told=feedback == "names")
+    if reply.went_well and received.problem is not None:
+        raise reply.fault(f"The reply of {reply.source} {received.problem}.", kind="internal")
     return reply_form.read(reply, run.reply, kinds, sentences)
 
 
-def _reply(received: Received, run: Run) -> Reply:
+def _reply(received: Received, run: Run, sentences: Mapping[str, str], *, told: bool) -> Reply:
     status = received.status
-    kind = run.refusals.get(str(status)) or NATURAL_KINDS.get(status)
+    declared = run.refusals.get(str(status))
+    kind = declared or NATURAL_KINDS.get(status)
     waiting = {} if received.retry_after is None else {"retry_after": received.retry_after}
-    went_well = 200 <= status < 300
+    went_well = 200 <= status < 300 and declared is None
     return Reply(
         source=quoted(" ".join(run.target)),
         ending=_ending(status),
@@ -59,6 +59,8 @@ def _reply(received: Received, run: Run) -> Reply:
         circumstances={"status": status, **waiting},
         kind=kind or "internal",
         kind_is_told=kind is not None,
+        meaning=None if declared is None else sentences.get(declared),
+        output_is_told=told and not _is_page(received.body),
     )
 
 

@@ -55,7 +55,7 @@ class HttpService:
         `output` is how many bytes the reply may have. Raises OutboundError, and Refusal `internal` when the service is
         not configured as it has to be.
         """
-        place = self.place()
+        place = self._place()
         if not all(_KEY.fullmatch(secret) for secret in (credentials, key) if secret is not None):
             raise Refusal("internal", "The server has a key that no header can hold.")
         headers = {**place.headers}
@@ -66,21 +66,20 @@ class HttpService:
         outgoing = Outgoing(request.method, place.address + request.target, headers, request.body)
         return await self._outbound.send(outgoing, deadline=deadline, output=output)
 
-    def place(self) -> _Place:
-        """Where requests go. Raises Refusal `internal` when the environment lacks something, or has what is unusable."""
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._outbound.close()
+
+    def _place(self) -> _Place:
         try:
-            return self._place
+            return self._configured
         except MissingVariableError as error:
             raise Refusal("internal", str(error)) from None
         except AddressError as error:
             raise Refusal("internal", f"The address {quoted(self._backend['url'])} {error}.") from None
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._outbound.close()
-
     @cached_property
-    def _place(self) -> _Place:
+    def _configured(self) -> _Place:
         url: str = self._backend["url"]
         address = service_address(expand(url, os.environ), plain=url.startswith("http://"))
         return _Place(address, {name.lower(): _header(name, text) for name, text in self._backend["headers"].items()})

@@ -27,6 +27,7 @@ class Reply:
     circumstances: Mapping[str, Any]  # what tells of a fault, beside its message
     kind: str  # of a refusal that has no declared kind of its own
     kind_is_told: bool  # whether the ending says `kind`; else it is `internal`, for want of a better one
+    meaning: str | None = None  # a sentence, where more is known of what this ending means
     output_is_told: bool = True  # whether the output of a failure that is no declared error is passed on
 
     def document(self, kind: str = "internal") -> Any:
@@ -104,7 +105,8 @@ class _Reading:
             refusal = self._refused(output)
         else:
             detail = {"output": short_value(output)} if output and self.reply.output_is_told else {}
-            refusal = Refusal(self.reply.kind, f"{self.reply.source} {self.reply.ending}.", detail)
+            message = self.reply.meaning or f"{self.reply.source} {self.reply.ending}."
+            refusal = Refusal(self.reply.kind, message, detail)
         return self._with_circumstances(refusal)
 
     def _with_circumstances(self, refusal: Refusal) -> Refusal:

@@ -42,11 +42,9 @@ FOLDER = Path(os.environ["LIONAGI_STUB_FOLDER"])
 # Status → outcome, reason code.
 ENDS = {
     "completed": ("succeeded", "run.completed.ok"),
-    "completed_empty": ("succeeded", "run.completed.empty"),
     "failed": ("failed", "run.failed.exception"),
     "timed_out": ("failed", "run.timed_out.deadline"),
     "cancelled": ("cancelled", "run.cancelled.sigterm"),
-    "aborted": ("cancelled", "run.aborted"),
 }
 
 

@@ -181,7 +181,7 @@ def test_a_kill(lion: McpProcess, meeting: Meeting) -> None:
     assert result(lion, "job.status", run_id=run_id)["finished_at"] == status["finished_at"]
 
 
-@pytest.mark.parametrize("what", ["deaf", "escape"])
+@pytest.mark.parametrize("what", ["deaf", "escape", "leave"])
 def test_a_kill_that_is_not_so_easy(lion: McpProcess, meeting: Meeting, what: str) -> None:
     run_id = held(lion, meeting, what)
     killed = result(lion, "job.kill", run_id=run_id)

@@ -6,7 +6,8 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -44,7 +45,7 @@ class HttpThread:
         self.backend = Functions(works or {})
         server = build_server(registry, {"local": self.backend, "li": self.backend})
         app = HttpApp(
-            server, registry, replace(registry.serve.http, **http), authenticate or anybody(LOCAL).authentication()
+            server, registry, replace(registry.serve.http, **http), authenticate or anybody(LOCAL).authenticate
         )
         (self._socket,) = bound("127.0.0.1", 0, loopback_only=True)
         self.port: int = self._socket.getsockname()[1]
@@ -90,8 +91,21 @@ class HttpThread:
 
         self.loop.call_soon_threadsafe(move)
 
+    @property
     def connections(self) -> int:
         return len(self.server.server_state.connections)
+
+    def turn(self) -> None:
+        """Let the server read what was sent before: it answers others after that."""
+        for _ in range(2):
+            assert self.post(listing()).status == 200
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that the server does by itself, one turn after the other."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end
+            self.turn()
 
     def _run(self) -> None:
         try:

@@ -163,13 +163,14 @@ from pathlib import Path
 
 from ._support.backend_python import PythonBackend
 from ._support.binding import Bindings
+from ._support.call import LOCAL
 from ._support.registry import load
 from ._support.server_mcp import build_server
 
 
-def create_server(*, surface=None):
+def create_server(*, surface=None, caller=LOCAL):
     registry = load(Path(__file__).with_name("registry.json"))
-    return build_server(registry, {"local": PythonBackend(Bindings("sample_mcp.verbs"), load_local)}, surface)
+    return build_server(registry, {"local": PythonBackend(Bindings("sample_mcp.verbs"), load_local)}, surface, caller)
 
 
 def load_local():

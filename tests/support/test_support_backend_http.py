@@ -21,7 +21,8 @@ from verbc.support.binding import Bindings
 from verbc.support.call import Call, Caller
 from verbc.support.fingerprint import digest
 from verbc.support.http_request import HttpRequest
-from verbc.support.outbound import UnreachableError
+from verbc.support.http_service import HttpService
+from verbc.support.outbound import Received, UnreachableError
 from verbc.support.refusal import Refusal
 from verbc.support.registry import Registry, from_data
 
@@ -504,6 +505,26 @@ def test_a_lost_reply_says_what_is_not_known(name: str, arguments: dict[str, Any
     assert gateway["kind"] == "unavailable"
     assert gateway["message"] == f"`{target}` ended with status 504.{doubt}"
     assert gateway["detail"] == {"status": 504, **key}
+
+
+def test_a_request_ends_before_its_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is told is what the service left open, and not only that the call took too long."""
+
+    async def work() -> None:
+        seen: dict[str, Any] = {}
+
+        async def send(_: HttpService, request: HttpRequest, **options: Any) -> Received:
+            seen.update(options)
+            return Received(200, json.dumps(DONE).encode())
+
+        monkeypatch.setattr(HttpService, "send", send)
+        made = core("http://127.0.0.1:1")
+        plan = made.plan("status", {"handle": HANDLE})
+        await made.backend.run(plan)
+        assert seen["deadline"] == plan.call.last_end < plan.call.deadline
+        assert seen["output"] == plan.call.verb.limits.output
+
+    alone(work)
 
 
 def test_a_key_that_was_made_is_told_when_the_reply_is_lost() -> None:

@@ -246,6 +246,19 @@ def test_what_is_compressed_is_not_unpacked(encoding: str, body: bytes) -> None:
     assert received(text) == Received(200, problem="is compressed, which was not asked for")
 
 
+def test_the_connection_of_a_reply_that_was_not_read_is_given_up() -> None:
+    async def work() -> None:
+        outbound = Outbound()
+        compressed = saying(reply(200, b"\0" * 100, "Content-Encoding: br"), say_nothing)
+        async with RawService(compressed, reply(200, b"1")) as service:
+            assert (await send(outbound, service.url)).problem is not None
+            await service.ended.wait()
+            assert await send(outbound, service.url) == Received(200, b"1")
+            await outbound.close()
+
+    finish(work())
+
+
 def test_what_is_said_to_be_uncompressed_is_read() -> None:
     for encoding in ("identity", "Identity", ""):
         assert received(reply(200, b"1", f"Content-Encoding: {encoding}")) == Received(200, b"1")

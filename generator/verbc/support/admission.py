@@ -13,9 +13,11 @@ from .backend import Backend, Plan
 from .bounded_work import within
 from .call import LOCAL, Call, Caller, ProgressReport
 from .contract import Contract, Contracts
+from .pin import Pin
 from .quoting import quoted, shown
 from .refusal import Refusal
 from .registry import Registry, Verb
+from .rights import Access, rights_of
 from .strict_json import Unacceptable, limited
 from .validation import Validator, bounded_arguments, bounded_result, invalid
 
@@ -52,6 +54,8 @@ class Admission:
         self.registry = registry
         self._backends = backends
         self._contracts = Contracts(registry, backends)
+        self._access = Access.of(registry)
+        self._pin = Pin.of(registry)
         self._started_at = datetime.now(UTC)
         self._slots = {
             limit.pool: asyncio.Semaphore(limit.concurrency)
@@ -71,6 +75,7 @@ class Admission:
             _check_fingerprint(call, contract, request)
             _check_arguments(call, contract)
             plan = self._plan(call)
+            self._check_access(call, contract)
             result = await self._run(plan)
             result = self._checked(call, result)
         except BaseException as error:
@@ -131,12 +136,20 @@ class Admission:
         )
 
     def _plan(self, call: Call) -> Plan:
-        plan = self._backends[call.verb.run.backend].plan(call)
-        if plan.refusal is not None:
-            raise plan.refusal
-        return plan
+        try:
+            return self._backends[call.verb.run.backend].plan(call)
+        except Refusal as refusal:
+            return Plan(call, refusal=refusal)
+
+    def _check_access(self, call: Call, contract: Contract) -> None:
+        """See that the caller may do it, with what is his own: before whatever the plan found is told to anybody."""
+        refusal = self._access.refusal(call.caller, rights_of(call.verb, call.arguments))
+        if refusal := refusal or self._pin.refusal(call.arguments, call.caller, contract.schema):
+            raise refusal
 
     async def _run(self, plan: Plan) -> Any:
+        if plan.refusal is not None:
+            raise plan.refusal
         call = plan.call
         limits, backend = call.verb.limits, self._backends[call.verb.run.backend]
         if limits.concurrency is None:

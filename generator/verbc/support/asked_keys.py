@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from .bearer import Identity, VerifierError
 
-# Whom a key stands for, None for nobody; `seconds` is how long the answer may take. Raises VerifierError.
+# Whom a key stands for, None for nobody. Raises VerifierError, also when there is no answer within so many seconds.
 Ask: TypeAlias = Callable[[str, float], Awaitable[Identity | None]]
 
 _KEPT_SECONDS = 30.0
@@ -68,21 +68,32 @@ class AskedKeys:
 
     async def _answered(self, digest: bytes, key: str) -> Identity | None:
         self._answers.pop(digest, None)
+        try:
+            asked_at, identity = await self._asked_in_turn(key)
+        finally:
+            # At once: whoever comes from now on is told nothing older than himself.
+            self._questions.pop(digest, None)
+        answer = None if identity is None else _Answer(identity, asked_at + _KEPT_SECONDS)
+        if answer is None or not answer.is_good:
+            return None
+        self._keep(digest, answer)
+        return answer.identity
+
+    async def _asked_in_turn(self, key: str) -> tuple[float, Identity | None]:
+        """When the question was asked, and the answer."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ANSWER_SECONDS
         try:
             async with asyncio.timeout_at(deadline):
-                async with self._slots:
-                    asked_at = loop.time()
-                    identity = await self._ask(key, deadline - asked_at)
+                await self._slots.acquire()
         except TimeoutError:
-            raise VerifierError("Whoever is asked about keys takes too long.") from None
+            raise VerifierError("too many keys are asked about") from None
+        try:
+            # With an end of its own: to be told twice to stop would keep it from putting its things in order.
+            asked_at = loop.time()
+            return asked_at, await self._ask(key, deadline - asked_at)
         finally:
-            # At once, so that nobody is given the answer to a question that was asked before his own.
-            del self._questions[digest]
-        if identity is not None:
-            self._keep(digest, _Answer(identity, asked_at + _KEPT_SECONDS))
-        return identity
+            self._slots.release()
 
     def _keep(self, digest: bytes, answer: _Answer) -> None:
         self._answers[digest] = answer

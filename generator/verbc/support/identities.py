@@ -11,7 +11,7 @@ from .bearer import Identity
 
 _NAME_CHARACTERS = 512
 # RFC 3339; Python reads more than that.
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
 class UnreadableError(ValueError):
@@ -21,14 +21,13 @@ class UnreadableError(ValueError):
 def identity(*, subject: Any, account: Any = None, scopes: Any = None, expires: Any = None) -> Identity:
     """The identity that these JSON values make; None stands for what is not said, and only a subject has to be.
 
-    Scopes are a list, or a text with spaces between them; `expires` is in seconds since 1970, or a time as RFC 3339
-    has it. Raises UnreadableError.
+    Scopes are a list, or a text with spaces between them. Raises UnreadableError.
     """
     if not is_name(subject):
         raise UnreadableError("The subject is no text that can be printed, or too long.")
     if account is not None and not is_name(account):
         raise UnreadableError("The account is no text that can be printed, or too long.")
-    return Identity(subject, account, _scopes(scopes), _moment(expires))
+    return Identity(subject, account, _scopes(scopes), instant(expires))
 
 
 def is_name(value: Any) -> bool:
@@ -36,11 +35,18 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= _NAME_CHARACTERS
 
 
-def moment(text: str) -> datetime:
-    """A time as RFC 3339 has it, with its offset. Raises ValueError."""
-    if not _TIME.fullmatch(text):
-        raise ValueError
-    return datetime.fromisoformat(text.upper())
+def instant(value: Any) -> float | None:
+    """A time as seconds since 1970, from that number or as RFC 3339 has it; None for None. Raises UnreadableError."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return _moment(value).timestamp()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass  # said below
+    raise UnreadableError("A time is neither a number of seconds nor of the form 2030-01-31T00:00:00Z.")
 
 
 def _scopes(value: Any) -> frozenset[str]:
@@ -50,14 +56,7 @@ def _scopes(value: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _moment(value: Any) -> float | None:
-    try:
-        if value is None:
-            return None
-        if isinstance(value, str):
-            return moment(value).timestamp()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value)
-    except (ValueError, OverflowError):
-        pass  # said below
-    raise UnreadableError("The time when it expires is none.")
+def _moment(text: str) -> datetime:
+    if not _TIME.fullmatch(text):
+        raise ValueError
+    return datetime.fromisoformat(text.upper())

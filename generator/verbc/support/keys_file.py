@@ -41,11 +41,7 @@ def read_keys(path: Path) -> list[KeyEntry]:
     """The keys in the file. Raises KeysFileError: also when others may read or change it."""
     _check_folder(path)
     try:
-        # Without waiting for anybody, as a pipe in its place would.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            _check_file(path, os.fstat(descriptor))
-            text = file.read(_MOST_BYTES + 1)
+        text = _read(path)
     except OSError as error:
         raise KeysFileError(f"The keys file {path} cannot be read: {error.strerror}.") from None
     if len(text) > _MOST_BYTES:
@@ -81,6 +77,17 @@ def _check_folder(path: Path) -> None:
         if found.st_mode & _WRITABLE_BY_OTHERS and not found.st_mode & stat.S_ISVTX:
             command = f"chmod go-w {shlex.quote(str(folder))}"
             raise KeysFileError(f"The folder {folder} of the keys file can be changed by others. Try: {command}")
+
+
+def _read(path: Path) -> bytes:
+    # Without waiting for anybody, as a pipe in its place would.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_file(path, os.fstat(descriptor))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(_MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _check_file(path: Path, found: os.stat_result) -> None:

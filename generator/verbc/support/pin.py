@@ -66,10 +66,7 @@ class Pin:
         text = ""
         while place is not None:
             place, step = place
-            if isinstance(step, int):
-                text = f"[{step}]{text}"
-            else:
-                text = f".{self._name(step, declared)}{text}"
+            text = (f"[{step}]" if isinstance(step, int) else f".{self._name(step, declared)}") + text
         text = text.removeprefix(".")
         return text if len(text) <= _PLACE_CHARACTERS else "…" + text[1 - _PLACE_CHARACTERS :]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,13 +29,19 @@ class Right:
         Raises KeyError or TypeError for an argument that is not there, or no text.
         """
         return cls(
-            tuple(_PLACE.sub(lambda place: arguments[place[1]], part) for part in _COLON.split(template)),
+            tuple(_PLACE.sub(lambda place: _text(arguments[place[1]]), part) for part in _COLON.split(template)),
         )
 
 
-def rights_of(verb: Verb, arguments: Mapping[str, Any]) -> tuple[Right, ...]:
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("Only a text can be a part of a right.")
+    return value
+
+
+def rights_of(verb: Verb, arguments: Mapping[str, Any]) -> Iterator[Right]:
     """All the rights that a call needs whose arguments fit."""
-    return tuple(Right.of(template, arguments) for template in verb.requires)
+    return (Right.of(template, arguments) for template in verb.requires)
 
 
 def grants(grant: str, right: Right) -> bool:
@@ -58,7 +64,7 @@ class Access:
         """What the registry says of scopes."""
         return cls((registry.access or {}).get("scopes") or {})
 
-    def refusal(self, caller: Caller, rights: Sequence[Right]) -> Refusal | None:
+    def refusal(self, caller: Caller, rights: Iterable[Right]) -> Refusal | None:
         """Why a caller may not do what needs all of `rights`; None when he may."""
         if not self._scopes:
             return None

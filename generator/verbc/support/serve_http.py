@@ -19,6 +19,7 @@ from .http_connections import BoundedConnection
 from .http_origins import ServedNames
 from .http_sockets import StartError, bound, written
 from .http_workers import STOPPING, Workers
+from .leaving import end_tasks, leave
 from .registry import HttpServe, Registry
 from .server_mcp import McpServer
 
@@ -28,6 +29,7 @@ _IDLE_SECONDS = 60
 _GRACE_SECONDS = 25
 # Then it puts its things in order, for which the server's own parts have bounds that are shorter.
 _END_SECONDS = 15
+_LAST_SECONDS = 1.0
 _WAITING_CONNECTIONS = 256
 
 
@@ -66,13 +68,14 @@ def serve(serving: Serving) -> int:
 
 
 def _run(serving: Serving, sockets: list[socket.socket], lifeline: int | None, started: Callable[[], None]) -> int:
-    app = HttpApp(serving.server(), serving.registry, serving.http, serving.callers.authentication())
+    app = HttpApp(serving.server(), serving.registry, serving.http, serving.callers.authenticate)
     with asyncio.Runner() as runner:
-        runner.run(_serve(HttpServer(app, started), sockets, lifeline))
+        runner.run(_serve(HttpServer(app, started), serving.callers, sockets, lifeline))
+        leave()
     return 0
 
 
-async def _serve(server: HttpServer, sockets: list[socket.socket], lifeline: int | None) -> None:
+async def _serve(server: HttpServer, callers: Callers, sockets: list[socket.socket], lifeline: int | None) -> None:
     loop = asyncio.get_running_loop()
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -80,6 +83,8 @@ async def _serve(server: HttpServer, sockets: list[socket.socket], lifeline: int
     if lifeline is not None:
         loop.add_reader(lifeline, server.orphaned, lifeline)
     await server.serve(sockets)
+    await callers.close()
+    await end_tasks(_LAST_SECONDS)
 
 
 class HttpServer(uvicorn.Server):

@@ -23,6 +23,8 @@ _SUPPORT = Path(__file__).parent
 _PACKAGE = _SUPPORT.parent
 # Backends that keep something which outlives the server.
 _KEEPING_STATE = frozenset({"jobs"})
+# The command with options of its own.
+_KEYS = "keys"
 # Options that say nothing about a server over stdio.
 _OF_HTTP = ("host", "port", "workers", "verify")
 # What a shell gives for a program that SIGPIPE has ended.
@@ -36,8 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which takes `state=...` as well when the server keeps something.
     """
     registry = load(_PACKAGE / "registry.json")
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == [_KEYS] and registry.serve.http is not None:
+        return int(_support("keys_command").main(words[1:], registry))
     parser = _parser(registry)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     if problem := _misused(registry, options):
         parser.error(problem)
     if isinstance(sys.stdout, TextIOWrapper):
@@ -69,7 +74,11 @@ def _parser(registry: Registry) -> ArgumentParser:
         description=f"{_escaped(identity.summary)} Without a command: {_what_it_serves(registry)}.",
         allow_abbrev=False,
     )
-    parser.add_argument("command", nargs="?", choices=["verbs"], help="verbs: print the catalog")
+    commands = {"verbs": "print the catalog"}
+    if registry.serve.http is not None:
+        commands[_KEYS] = "add, list and revoke the keys of callers"
+    described = "; ".join(f"{name}: {text}" for name, text in commands.items())
+    parser.add_argument("command", nargs="?", choices=[*commands], help=described)
     parser.add_argument("--surface", choices=["tools", "request"], help=f"default: {registry.surface}")
     if any(backend["kind"] in _KEEPING_STATE for backend in registry.backends.values()):
         place = f"by default {identity.distribution} in $XDG_STATE_HOME"
@@ -122,11 +131,13 @@ def _over_http(registry: Registry, options: Namespace) -> bool:
 
 def _misused(registry: Registry, options: Namespace) -> str | None:
     """What is wrong with options that are right each for itself."""
+    if options.command == _KEYS:
+        return f"{_KEYS} comes before everything else."
     if options.subject is not None and not (options.subject.isprintable() and options.subject.strip()):
         return "--as needs a name that can be printed."
     if _over_http(registry, options):
-        verified = options.verify is not None or bool((registry.access or {}).get("verify"))
-        return "--as is for servers that don't check who calls." if verified and options.subject is not None else None
+        named_for_nothing = options.subject is not None and _is_verified(registry, options)
+        return "--as is for servers that don't check who calls." if named_for_nothing else None
     of_http = [name for name in _OF_HTTP if getattr(options, name, None) is not None]
     return f"--{of_http[0]} goes with --http." if of_http else None
 
@@ -192,29 +203,43 @@ def _serve_http(registry: Registry, options: Namespace) -> int:
 
     log.configure()
     gc.disable()
-    # By its name, so that a package which is not served over HTTP can do without it.
-    serve_http, http_callers, http_sockets = (
-        import_module(f"{__package__}.{name}") for name in ("serve_http", "http_callers", "http_sockets")
-    )
+    serve_http, http_sockets = _support("serve_http"), _support("http_sockets")
     http = registry.serve.http
     assert http is not None  # noqa: S101
     told = {name: getattr(options, name) for name in ("host", "port") if getattr(options, name) is not None}
-    serving = serve_http.Serving(
-        registry=registry,
-        http=replace(http, **told),
-        server=_builder(registry, options),
-        callers=http_callers.anybody(_caller(options)),
-        workers=options.workers or 1,
-    )
-    gc.enable()
-    gc.freeze()
     try:
+        serving = serve_http.Serving(
+            registry=registry,
+            http=replace(http, **told),
+            server=_builder(registry, options),
+            callers=_callers(registry, options),
+            workers=options.workers or 1,
+        )
+        gc.enable()
+        gc.freeze()
         code: int = serve_http.serve(serving)
     except http_sockets.StartError as error:
         print(f"{registry.server.distribution}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     _leave(code)
     return code
+
+
+def _callers(registry: Registry, options: Namespace) -> Any:
+    """How it is told who calls over HTTP. Raises StartError."""
+    http_callers = _support("http_callers")
+    if not _is_verified(registry, options):
+        return http_callers.anybody(_caller(options))
+    return http_callers.with_keys(_support("verifying").verifier_of(registry, options.verify))
+
+
+def _is_verified(registry: Registry, options: Namespace) -> bool:
+    return options.verify is not None or (registry.access or {}).get("verify") is not None
+
+
+def _support(name: str) -> Any:
+    """A module beside this one. A package that is not served over HTTP can do without those that are named this way."""
+    return import_module(f"{__package__}.{name}")
 
 
 def _builder(registry: Registry, options: Namespace) -> Callable[[], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from unicodedata import category
 
@@ -11,15 +12,15 @@ DETAIL_CHARACTERS = 16_000
 
 # Controls, format characters (bidi controls among them), surrogates, line and paragraph separators.
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Most text holds none of these, so only what is not plain is looked at one by one.
+_NOT_PLAIN = re.compile(r"[^\n\t -~]")
 # Line breaks and tabs lay a message out; the joiners are part of ordinary words and emoji.
 _KEPT = frozenset("\n\t\u200c\u200d")
 
 
 def escaped(text: str) -> str:
     """`text` with control and bidi characters written as `\\u001b`; line breaks and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escape(character) for character in text)
+    return _NOT_PLAIN.sub(lambda found: _escape(found[0]), text)
 
 
 def short_text(text: str, limit: int = TEXT_CHARACTERS) -> str:

@@ -98,7 +98,8 @@ def as_report(end: End) -> dict[str, Any]:
 
 def timestamp(moment: datetime) -> str:
     """A moment as text, in UTC."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{utc.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
 
 
 def _ended(record: RunRecord, end: End) -> Reading:

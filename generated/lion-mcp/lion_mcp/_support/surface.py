@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from pydantic_core import to_json
 
 from .call import LOCAL, Caller, ProgressReport
 from .refusal import Refusal
@@ -46,8 +47,8 @@ class Surface(Protocol):
 
 
 def compact_json(value: Any) -> str:
-    """`value` as JSON without spaces, text as it is."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    """`value`, which is within the generic limits, as JSON without spaces, text as it is."""
+    return to_json(value).decode()
 
 
 def text_answer(text: str) -> dict[str, Any]:

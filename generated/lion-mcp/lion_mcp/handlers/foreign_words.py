@@ -12,12 +12,13 @@ WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 # Controls, format characters (those for writing from right to left among them), surrogates, line and paragraph ends.
 ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 KEPT = frozenset("\n\t\u200c\u200d")  # layout, and the joiners of ordinary words
+NOT_PLAIN = re.compile(r"[^\n\t -~]")  # most text holds nothing else, so only this is looked at one by one
 DEEPEST = 32  # levels of a value
 
 
 def shown_text(text: str, most: int) -> str:
     """The text with what cannot be seen written as `\\u001b`, cut to `most` characters with an ellipsis as the last."""
-    shown = "".join(_escaped(character) for character in text[: most + 1])
+    shown = NOT_PLAIN.sub(lambda found: _escaped(found[0]), text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
@@ -33,7 +34,7 @@ def shown_path(path: Path, most: int = 4096) -> str:
 
 def is_plain(text: str) -> bool:
     """Whether the text can be shown just as it is."""
-    return all(_escaped(character) == character for character in text)
+    return all(_escaped(character) == character for character in NOT_PLAIN.findall(text))
 
 
 def word(value: object, most: int) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verbc.support.bearer import Identity, NotAuthenticatedError, VerifierError, authenticate
@@ -138,6 +138,7 @@ def test_a_verifier_that_fails_lets_nobody_in(error: Exception, caplog: pytest.L
     assert "s3cret" not in str(vars(record))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.just(b"authorization"), st.binary()), max_size=3))
 def test_nobody_gets_in_by_chance(headers: Headers) -> None:
     verifier = Knowing(None)

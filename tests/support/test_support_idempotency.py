@@ -117,3 +117,9 @@ def test_a_key_that_no_header_can_hold_is_sent_as_its_digest(text: str) -> None:
 
 def test_a_key_is_in_no_text() -> None:
     assert "mine" not in repr(key({PARAMETER: "mine"}, "key"))
+
+
+def test_a_key_of_the_callers_own_takes_the_place_of_the_derived_one() -> None:
+    assert key({"a": 1, PARAMETER: "mine"}) == IdempotencyKey("mine")
+    assert key({"a": 2, PARAMETER: "mine"}) == key({"a": 1, PARAMETER: "mine"})
+    assert key({"a": 1, PARAMETER: "mine"}, forwarded=False).sent != "mine"

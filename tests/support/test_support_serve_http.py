@@ -66,8 +66,16 @@ def run(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-@pytest.mark.parametrize("workers", [[], ["--workers", "2"]])
+@pytest.mark.parametrize(
+    ("workers", "number"),
+    [
+        ([], signal.SIGTERM),
+        ([], signal.SIGINT),
+        ([], signal.SIGHUP),
+        (["--workers", "2"], signal.SIGTERM),
+        (["--workers", "2"], signal.SIGINT),
+    ],
+)
 def test_it_says_where_it_serves_and_nothing_more(served: Path, workers: list[str], number: signal.Signals) -> None:
     with HttpProcess(served, "--http", *workers) as server:
         assert (server.started["level"], server.started["event"]) == ("info", "serving over HTTP")
@@ -132,21 +140,30 @@ def until_refused(port: int) -> None:
             return
 
 
-@pytest.mark.parametrize("verb", ["free", "spawn"])
-@pytest.mark.parametrize("workers", [[], ["--workers", "2"]])
-def test_when_it_is_told_again_it_ends_at_once(served: Path, gate: Path, workers: list[str], verb: str) -> None:
-    with (
-        HttpProcess(served, "--http", *workers, environment=waiting_at(gate)) as server,
-        server.connect() as connection,
-    ):
-        connection.send(post(calling(verb)))
+def test_when_it_is_told_again_it_ends_at_once(served: Path, gate: Path) -> None:
+    with HttpProcess(served, "--http", environment=waiting_at(gate)) as server, server.connect() as connection:
+        connection.send(post(calling("spawn")))  # in a thread, which nothing can cancel
         with gate.open("w"):
             server.tell()
             until_refused(server.port)
             server.tell()
-            code, out, _ = server.ended()
-            assert connection.is_over()
-    assert (code, out) == (0, "")
+            assert server.ended()[:2] == (0, "")
+        assert connection.reply().error == (503, -32603)
+        assert connection.is_over()
+
+
+def test_when_it_is_told_again_all_processes_end_at_once(served: Path, gate: Path) -> None:
+    with (
+        HttpProcess(served, "--http", "--workers", "2", environment=waiting_at(gate)) as server,
+        server.connect() as connection,
+    ):
+        connection.send(post(calling("free")))
+        with gate.open("w"):
+            server.tell()
+            until_refused(server.port)
+            server.tell()
+            assert server.ended() == (0, "", "")
+        assert connection.is_over()
 
 
 def test_any_process_answers_any_request(served: Path) -> None:
@@ -209,7 +226,7 @@ def test_a_server_that_cannot_be_built_is_not_started(package: Path, tmp_path: P
     [
         (["--host", "0.0.0.0"], "Nothing checks who calls, so it is served on this machine alone"),
         (["--host", "192.0.2.1"], "This machine has no address for the host `192.0.2.1`."),
-        (["--verify", "keys=/nowhere/keys.json"], "/nowhere/keys.json"),
+        (["--verify", "keys=/nowhere/keys.json"], "the keys file cannot be used"),
         (["--verify", "magic"], "How keys are verified is told as"),
     ],
 )

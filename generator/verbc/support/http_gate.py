@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -53,6 +54,13 @@ class Gate:
             await refusal.send(answered)
         except GoneError:
             return  # nobody is left to be told
+        except asyncio.CancelledError:
+            if answered.begun:
+                raise
+            # The server ends, and has waited for long enough.
+            await refused(503, "The server has been stopped before there was an answer.", code=INTERNAL_ERROR).send(
+                answered
+            )
         except Exception as error:
             if answered.begun:
                 raise

@@ -36,10 +36,10 @@ def bound(host: str, port: int, *, loopback_only: bool) -> list[socket.socket]:
                 raise StartError(_open_to_others(host))
             return sockets
         except StartError:
-            _close(sockets)
+            close(sockets)
             raise
         except OSError as error:
-            _close(sockets)
+            close(sockets)
             if port or error.errno != errno.EADDRINUSE or attempt == _TRIES - 1:
                 raise StartError(f"Cannot listen on {quoted(host)}, port {port}: {error.strerror}.") from None
     raise AssertionError
@@ -56,6 +56,13 @@ def written(opened: socket.socket) -> str:
     """Where a socket is bound to, as it stands in a URL."""
     host, port = opened.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def close(sockets: list[socket.socket]) -> None:
+    """Listen no more: in this process, as others may have the same sockets."""
+    for opened in sockets:
+        with suppress(OSError):
+            opened.close()
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
@@ -85,12 +92,6 @@ def _add(sockets: list[socket.socket], family: socket.AddressFamily, address: tu
             raise
         return
     sockets.append(opened)
-
-
-def _close(sockets: list[socket.socket]) -> None:
-    for opened in sockets:
-        with suppress(OSError):
-            opened.close()
 
 
 def _open_to_others(host: str) -> str:

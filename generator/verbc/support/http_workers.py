@@ -34,10 +34,11 @@ class _Worker:
 class Workers:
     """Processes that do the same work, as many of them at all times."""
 
-    def __init__(self, count: int, work: Work, seconds: int) -> None:
-        """`seconds` is how long they may take to end once they are told to."""
+    def __init__(self, count: int, work: Work, release: Callable[[], None], seconds: int) -> None:
+        """`seconds` is how long they may take to end once they are told to; `release` is called when there will be no more."""
         self._count = count
         self._work = work
+        self._release = release
         self._seconds = seconds
         self._workers: dict[int, _Worker] = {}
         self._stopping = False
@@ -106,6 +107,7 @@ class Workers:
         """Tell all to stop. When this comes again, or they have had their time, they are ended at once."""
         told = signal.SIGKILL if self._stopping else signal.SIGTERM
         self._stopping = True
+        self._release()
         for process in tuple(self._workers):
             os.kill(process, told)
         signal.alarm(self._seconds)

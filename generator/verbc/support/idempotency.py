@@ -30,8 +30,10 @@ def idempotency_key(call: Call, *, forwarded: bool) -> IdempotencyKey | None:
     `forwarded`: the service gets the caller's own credentials, and so tells the keys of one caller from another's.
     """
     match call.verb.idempotent:
-        case "derived":
+        case "derived" if call.arguments.get(PARAMETER) is None:
             return IdempotencyKey(digest({**_owner(call), "arguments": _arguments(call)}))
+        case "derived":
+            return IdempotencyKey(_own_key(call, forwarded=forwarded).sent)
         case "key":
             return _own_key(call, forwarded=forwarded)
         case _:

@@ -17,7 +17,7 @@ from .http_app import HttpApp
 from .http_callers import Callers
 from .http_connections import BoundedConnection
 from .http_origins import ServedNames
-from .http_sockets import StartError, bound, written
+from .http_sockets import StartError, bound, close, written
 from .http_workers import STOPPING, Workers
 from .leaving import end_tasks, leave
 from .registry import HttpServe, Registry
@@ -59,10 +59,11 @@ def serve(serving: Serving) -> int:
 
     if serving.workers == 1:
         return _run(serving, sockets, None, started)
-    for opened in sockets:
-        opened.listen(_WAITING_CONNECTIONS)
     workers = Workers(
-        serving.workers, lambda lifeline, ready: _run(serving, sockets, lifeline, ready), _GRACE_SECONDS + _END_SECONDS
+        serving.workers,
+        lambda lifeline, ready: _run(serving, sockets, lifeline, ready),
+        lambda: close(sockets),
+        _GRACE_SECONDS + _END_SECONDS,
     )
     return workers.run(started)
 
@@ -100,7 +101,7 @@ class HttpServer(uvicorn.Server):
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            backlog=_WAITING_CONNECTIONS,
+            backlog=1,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
@@ -109,6 +110,9 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for opened in sockets or []:
+            # Asyncio takes as many at once as may wait, which would leave nothing to the other processes.
+            opened.listen(_WAITING_CONNECTIONS)
         if self.started:
             self._tell_started()
 

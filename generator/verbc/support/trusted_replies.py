@@ -42,5 +42,5 @@ def document(service: str, received: Received) -> dict[str, Any]:
 
 def cannot_tell(problem: str, **fields: Any) -> VerifierError:
     """The error to raise, once the log has what is wrong. `problem` holds nothing of a key, or of what was replied."""
-    log.event("error", "keys cannot be verified", problem=problem, **fields)
+    log.event("error", "a service that is asked about keys failed", problem=problem, **fields)
     return VerifierError(problem)

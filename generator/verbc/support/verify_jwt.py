@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .bearer import Identity
-from .identities import UnreadableError, identity
+from .identities import identity
 from .published_keys import PublishedKeys
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
 
 # Those whose keys can be published: with any other, whoever reads the keys could sign.
 ALGORITHMS: Final = frozenset(
@@ -43,41 +46,46 @@ class JwtVerifier:
 
     async def verify(self, key: str) -> Identity | None:
         """Whom a token stands for. Raises VerifierError when the keys to check it with cannot be read."""
-        import jwt  # the import takes longer than many calls
-
-        try:
-            header = jwt.get_unverified_header(key)
-            algorithm = header.get("alg")
-            if algorithm not in self._settings.algorithms:
-                return None
-            published = await self._keys.find(header.get("kid"), algorithm)
-            return None if published is None else self._identity(self._claims(key, published))
-        except (jwt.PyJWTError, UnreadableError, ValueError, TypeError):
-            return None  # whatever is wrong with a token, it is not a good one
+        header = _header(key)
+        algorithm = header.get("alg")
+        if not isinstance(algorithm, str) or algorithm not in self._settings.algorithms:
+            return None
+        published = await self._keys.find(header.get("kid"), algorithm)
+        return None if published is None else self._identity(key, published)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._keys.close()
 
-    def _claims(self, token: str, published: Any) -> Mapping[str, Any]:
+    def _identity(self, token: str, published: PyJWK) -> Identity | None:
         import jwt
 
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            published,
-            algorithms=[published.algorithm_name],
-            issuer=self._settings.issuer,
-            audience=self._settings.audience,
-            # When it was issued says nothing about whether it is good, and clocks differ.
-            options={"require": ["exp", "iss", "aud"], "verify_iat": False, "enforce_minimum_key_length": True},
-        )
-        return claims
-
-    def _identity(self, claims: Mapping[str, Any]) -> Identity:
         settings = self._settings
-        return identity(
-            subject=claims.get(settings.subject),
-            account=None if settings.account is None else claims.get(settings.account),
-            scopes=claims.get(settings.scopes),
-            expires=claims["exp"],
-        )
+        try:
+            claims = jwt.decode(
+                token,
+                published,
+                algorithms=[published.algorithm_name],
+                issuer=settings.issuer,
+                audience=settings.audience,
+                # When it was issued says nothing about whether it is good, and clocks differ.
+                options={"require": ["exp", "iss", "aud"], "verify_iat": False, "enforce_minimum_key_length": True},
+            )
+            return identity(
+                subject=claims.get(settings.subject),
+                account=None if settings.account is None else claims.get(settings.account),
+                scopes=claims.get(settings.scopes),
+                expires=claims["exp"],
+            )
+        except (jwt.PyJWTError, ValueError, TypeError):
+            return None  # whatever is wrong with a token, it is not a good one
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    """What a token says of itself, unproven; nothing where it is no token."""
+    import jwt  # the import takes longer than many calls
+
+    try:
+        return jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return {}

@@ -92,8 +92,9 @@ def _complete(told: JsonObject) -> JsonObject:
             f"To verify keys by {quoted(way)} takes {listed(missing)}; tell all of it as a JSON object."
         )
     for name, value in settings.items():
-        if not _FORMS.get(name, _is_text)(value):
-            raise SettingsError(f"{quoted(name)} does not have the form that it has to have.")
+        fits, form = _FORMS.get(name, _TEXT)
+        if not fits(value):
+            raise SettingsError(f"{quoted(name)} has to be {form}.")
     return settings
 
 
@@ -108,13 +109,14 @@ def _is_headers(value: Any) -> bool:
 
 
 def _is_algorithms(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(name in ALGORITHMS for name in value)
+    return isinstance(value, list) and bool(value) and all(name in sorted(ALGORITHMS) for name in value)
 
 
-_FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "headers": _is_headers,
-    "algorithms": _is_algorithms,
-    "account": lambda value: value is None or _is_text(value),
+_TEXT: Final = (_is_text, "a text on one line, and not empty")
+_FORMS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "headers": (_is_headers, "an object with a text for each header"),
+    "algorithms": (_is_algorithms, f"a list with some of {', '.join(sorted(ALGORITHMS))}"),
+    "account": (lambda value: value is None or _is_text(value), "a text on one line, or null"),
 }
 
 

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
+from .access import Access
 from .backends import Backend, CallLimits, Reply
 from .scalars import (
+    PROTOCOLS,
     BackendName,
     Bytes,
     Count,
@@ -24,11 +26,14 @@ from .scalars import (
     Number,
     Package,
     ParameterName,
+    Port,
+    Protocol,
     Requirement,
     ServerName,
     Text,
     Truth,
     TypeName,
+    UrlPath,
     VerbName,
     Version,
 )
@@ -99,8 +104,8 @@ class Http(Written):
     """The streamable HTTP transport."""
 
     host: Text = "127.0.0.1"
-    port: Count = 7777
-    path: Text = "/mcp"
+    port: Port = 7777
+    path: UrlPath = "/mcp"
     origins: tuple[Text, ...] = ()
     hosts: tuple[Text, ...] = ()
     replies: Literal["json", "stream"] = "json"
@@ -113,7 +118,7 @@ class Stdio(Written):
 class Serve(Written):
     """The transports that are offered."""
 
-    protocols: tuple[Text, ...] = ()
+    protocols: Annotated[tuple[Protocol, ...], Filled] = PROTOCOLS
     stdio: Stdio | None = None
     http: Http | None = None
 
@@ -181,15 +186,6 @@ class Synonyms(Written):
 
     removed_after: Date | None = None
     verbs: dict[VerbName, VerbName] = {}
-
-
-class Access(Written):
-    """Who may do what."""
-
-    verify: dict[Text, Data] | None = None
-    scopes: dict[Text, tuple[Text, ...]] = {}
-    pin: dict[Text, Text] = {}
-    policy: dict[Text, Data] = {}
 
 
 class Spec(Written):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-_PATIENCE_SECONDS: Final = 120.0
+_PATIENCE_SECONDS: Final = 300.0
 _READ_BYTES: Final = 1 << 18
 _GREETING: Final = {
     "protocolVersion": "2025-06-18",

@@ -18,11 +18,11 @@ from .seeding import TIMED_OUT
 # The same modules: the package carries those of the generator as they are.
 if TYPE_CHECKING:
     from verbc.support.process_identity import identity_of
-    from verbc.support.run_keeper import Place, open_place
+    from verbc.support.run_place import Place, open_place
     from verbc.support.run_record import Identity, RunRecord
 else:
     from lion_mcp._support.process_identity import identity_of
-    from lion_mcp._support.run_keeper import Place, open_place
+    from lion_mcp._support.run_place import Place, open_place
     from lion_mcp._support.run_record import Identity, RunRecord
 
 _TIMED_OUT: Final = {"status": TIMED_OUT, "outcome": "failed", "reason_code": "run.timed_out.deadline"}

@@ -24,6 +24,7 @@ class Unit:
 
 SECONDS: Final = Unit("s", 1, 2)
 MILLISECONDS: Final = Unit("ms", 1e3, 0)
+TENTHS: Final = Unit("ms", 1e3, 1)
 MICROSECONDS: Final = Unit("µs", 1e6, 0)
 MEBIBYTES: Final = Unit("MiB", 1 / 2**20, 0)
 TIMES: Final = Unit("x", 1, 2)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from .places import LION_PEER
+from .places import LION_PEER, environment
 
 _LI: Final = LION_PEER / "bin" / "li"
 _CLAUDE: Final = """\
@@ -17,9 +17,10 @@ printf '%s\\n' '{"type": "result", "subtype": "success", "is_error": false, "res
 """
 
 
-def make_claude(folder: Path) -> Path:
-    """A `claude` in `folder` that has the answer at once."""
-    return _script(folder / "claude", _CLAUDE)
+def with_claude(folder: Path) -> dict[str, str]:
+    """Make a `claude` in `folder` that has the answer at once; the variables of a server whose runs find it."""
+    _script(folder / "claude", _CLAUDE)
+    return {"PATH": os.pathsep.join((str(folder), environment(folder)["PATH"]))}
 
 
 @contextmanager

@@ -19,12 +19,12 @@ def call(client: Client, arguments: Mapping[str, Any]) -> tuple[float, dict[str,
     return seconds, result
 
 
-def turn(client: Client, arguments: Mapping[str, Any], most: int = _TURN_CALLS) -> list[float]:
-    """The seconds of `most` calls, fewer if they are slow; the first, on cold caches, is left out."""
+def turn(client: Client, arguments: Mapping[str, Any]) -> list[float]:
+    """The seconds of a number of calls, fewer if they are slow; the first, on cold caches, is left out."""
     call(client, arguments)
     until = time.perf_counter() + _TURN_SECONDS
     seconds: list[float] = []
-    while len(seconds) < most and (not seconds or time.perf_counter() < until):
+    while len(seconds) < _TURN_CALLS and (not seconds or time.perf_counter() < until):
         seconds.append(call(client, arguments)[0])
     return seconds
 

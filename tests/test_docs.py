@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel
 
 from verbc import backends, spec
+from verbc.operations import KINDS, operations
 from verbc.pipeline import compile_spec
 from verbc.problems import SpecError
 from verbc.support.refusal import BUILT_IN_KINDS
@@ -29,6 +30,31 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Links to the web are for the reader; registries are named by what they are, and paths of one machine by nobody.
 UNWANTED = re.compile(r"pypi\.org|npmjs\.|files\.pythonhosted|proxy\.golang|/work/|/root/|/home/[a-z]+/")
 HANDLERS = "class Handlers:\n    pass\n"
+# Shapes a run with hooks, and asks for its end: without a report, with an answer of the command line, with a report.
+USES_HOOKS = """
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from demo_mcp.handlers import Handlers
+from demo_mcp.interface import Launch, RunRecord
+from demo_mcp.models import BuildSubmitParams
+from demo_mcp._support.run_record import Identity
+
+async def main(hooks, folder):
+    launch = Launch("20260301T123045-0a1b2c", folder, ["build", "--", "all"])
+    await hooks.runs_prepare(launch, BuildSubmitParams(target="all", notes="Soon."), None)
+    print(" ".join(launch.argv).replace(str(folder), "."), launch.files, launch.details, *launch.environment)
+    record = RunRecord(launch.run_id, "build.submit", None, ("make",), ".", folder, Identity(1, ""), datetime.now(UTC))
+    async def ask(words, timeout):
+        return {"ok": words != ["state", launch.run_id]}
+    print(await hooks.runs_ended(record, None), (await hooks.runs_ended(record, ask)).status)
+    (folder / "report.json").write_text('{"ok": true}')
+    print((await hooks.runs_ended(record, None)).outcome, await hooks.runs_settled(record))
+    print(await hooks.runs_details(record))
+
+(folder := Path("run").absolute()).mkdir()
+asyncio.run(main(Handlers(), folder))
+"""
 # What a part of a spec leaves out.
 HEAD = {"verbc": "verbc: 1", "server": "server: {name: demo, summary: A frame.}"}
 
@@ -139,12 +165,31 @@ def test_wrong_specs_give_the_problems_that_are_shown(tmp_path: Path) -> None:
 def test_the_handlers_that_are_shown_are_handlers(tmp_path: Path) -> None:
     found = blocks(CODE)
     handlers, asks = (block for block in found if block.mark in ("handlers", "asks"))
-    files = compiled(framed(next(block for block in found if block.language == "yaml")), tmp_path / "spec")
+    spec = next(block for block in found if block.language == "yaml")
+    assert said_by(asks.text, spec, handlers, tmp_path) == "count=3\n"
+
+
+def test_the_hooks_that_are_shown_are_hooks(tmp_path: Path) -> None:
+    found = blocks(CODE)
+    (hooks,) = (block for block in found if block.mark == "hooks")
+    spec = [block for block in found[: found.index(hooks)] if block.language == "yaml"][-1]
+    assert said_by(USES_HOOKS, spec, hooks, tmp_path).splitlines() == [
+        "build --notes=./notes.txt -- all {'notes.txt': 'Soon.'} {'target': 'all'} REPORT",
+        "None broken",
+        "succeeded None",
+        "{'files': ['report.json']}",
+    ]
+
+
+def said_by(program: str, spec: Block, handlers: Block, folder: Path) -> str:
+    """What a program prints that uses the package of a spec with these handlers."""
+    files = compiled(framed(spec), folder / "spec")
     for path, text in {**files, "demo_mcp/handlers.py": handlers.text}.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    done = subprocess.run([sys.executable, "-c", asks.text], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("count=3\n", "")
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -177,6 +222,15 @@ def keys() -> set[str]:
         if isinstance(model, type) and issubclass(model, BaseModel)
     }
     return {field.alias or name for model in models for name, field in model.model_fields.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_operation_is_told(kind: str) -> None:
+    text = LANGUAGE.read_text(encoding="utf-8")
+    told = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`\n]+)`", text))))
+    for name, operation in operations(kind).items():
+        said = {name, *operation.part.get("params", ()), *operation.part["result"]["properties"]}
+        assert sorted(said - told) == [], name
 
 
 def test_every_built_in_kind_is_told() -> None:

@@ -149,6 +149,7 @@ def _backend(backend: object) -> dict[str, Any]:
         "env": list(backend.env),
         "fenced": list(backend.fenced),
         "version": _version(backend.version),
+        "reply": _reply(backend.reply),
     }
 
 

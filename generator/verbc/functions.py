@@ -6,9 +6,9 @@ from .backends import CliBackend, HttpBackend, JobsBackend, PythonBackend
 from .contract import backend_and_target, is_spawn
 from .conventions import Argument, arguments
 from .ir import Function, VerbModule
-from .literals import Code, bracketed, call, docstring, exported, imports, python, signature, words
+from .literals import Code, bracketed, call, docstring, python, signature
 from .modelling import Models, import_block, verbs_by_module
-from .names import argument_name, field_name, function_name, protocol_name
+from .names import field_name, function_name, protocol_name
 from .parse import Parsed
 from .requests import WITHOUT_BODY, members, places_of
 from .spec import Verb

@@ -1,7 +1,8 @@
-"""lion-mcp that is killed at one write of its store: `crashing_server.py "before end"`.
+"""lion-mcp that is killed at one write of its store: `crashing_server.py "before end" FILE`.
 
 Points are named `before <write>`, which is the last moment before a commit, and `after <write>`, the first one after it.
-Runs under PYTHONPATH with the package in it, and serves like `python -m lion_mcp` until the point is reached.
+All that are reached are noted in the file, one a line. Runs under PYTHONPATH with the package in it, and serves like
+`python -m lion_mcp` until the point is reached.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import sys
 
 
 def main() -> None:
-    _, point = sys.argv
+    _, point, noted = sys.argv
     store = importlib.import_module("lion_mcp._support.store")
+    assert store.fault is None
 
     def fault(reached: str) -> None:
+        with open(noted, "a", encoding="utf-8") as file:
+            file.write(reached + "\n")
         if reached == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    assert store.fault is None
     store.fault = fault  # type: ignore[attr-defined]
     sys.argv[1:] = []
     runpy.run_module("lion_mcp", run_name="__main__")

@@ -1,6 +1,6 @@
 """The argument parsers of an installed `li`, as JSON on stdout. Runs under the Python that lionagi is installed for.
 
-`describe` prints `{"team send": [{"dest", "flags", "kind", "type", "choices", "default", "required", "nargs"}, ...]}`,
+`describe` prints `{"team send": [{"dest", "flags", "kind", "type", "choices", "default", "required", "nargs", "bare", "bounds"}, ...]}`,
 an entry for each command that has no commands below it, under the first of its names. `parse` reads a JSON list of
 command lines from stdin and prints what the parsers make of each. Nothing of `li` is run: whatever parser it hands
 its words to first is the one that is looked at.
@@ -79,6 +79,8 @@ def described(action: argparse.Action) -> dict[str, Any]:
         "default": None if default is argparse.SUPPRESS else default,
         "required": action.required,
         "nargs": action.nargs,
+        "bare": action.nargs == "?" and action.const is not None,
+        "bounds": {key: getattr(action.type, key) for key in ("minimum", "maximum") if hasattr(action.type, key)},
     }
 
 
@@ -91,13 +93,18 @@ def describe() -> dict[str, list[dict[str, Any]]]:
 
 def parse(command_lines: list[list[str]]) -> list[dict[str, Any]]:
     """What each command line comes to, `--machine` taken out as `li` does before it parses."""
-    found = []
     for words in command_lines:
-        words.remove("--machine")
-        parser = parser_for(words)
-        own = words[0] not in commands_below(parser)  # some commands parse for themselves
-        found.append(vars(parser.parse_args(words[1:] if own else words)))
-    return found
+        if "--machine" in words:
+            words.remove("--machine")
+    return [vars(parsed(words)) for words in command_lines]
+
+
+def parsed(words: list[str]) -> argparse.Namespace:
+    parser = parser_for(words)
+    if any(action.nargs == "*" for action in parser._actions):  # flags may stand anywhere among these
+        return parser.parse_intermixed_args(words[len(parser.prog.split()) - 1 :])
+    own = words[0] not in commands_below(parser)  # some commands parse for themselves
+    return parser.parse_args(words[1:] if own else words)
 
 
 def main() -> None:

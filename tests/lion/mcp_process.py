@@ -79,8 +79,7 @@ class McpProcess:
 
     def wait(self) -> int:
         """Waits until the server has gone by itself, and gives its exit code."""
-        with self._watched():
-            return self._process.wait()
+        return self._process.wait(GIVE_UP_AFTER)
 
     @property
     def pid(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from .mcp_process import McpProcess
 from .meetings import Meeting
 from .places import Place, package_with
 from .stubs import StubLi
-from .submits import ended, result, submission, submit
+from .submits import ended, plain, result, submission, submit
 
 LAUNCHER = str(Path(__file__).with_name("crashing_server.py"))
 
@@ -36,7 +36,7 @@ class Scene:
 
     def doomed(self, point: str, more: dict[str, str] | None = None) -> McpProcess:
         """A server that is killed at this point."""
-        return self.place.server(more, program=(LAUNCHER, point))
+        return self.place.server(more, program=(LAUNCHER, point, str(self.folder / "noted")))
 
     def started(self) -> int:
         """How many processes were started so far."""
@@ -72,23 +72,46 @@ def end_of(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["status"], row["outcome"], row["reason_code"]
 
 
-def settled(scene: Scene) -> dict[str, dict[str, Any]]:
-    """Waits for all runs on record, and gives their rows by id; another server tells the same afterwards."""
-    with scene.place.server() as server:
-        for row in rows_of(server):
-            ended(server, row["run_id"])
-        first = rows_of(server)
-    with scene.place.server() as server:
-        assert rows_of(server) == first
-    assert all(row["terminal"] for row in first)
-    return {row["run_id"]: row for row in first}
+def settled(server: McpProcess) -> dict[str, tuple[str, str, str]]:
+    """Waits for all runs on record, and gives their ends by id; they are told the same when asked again."""
+    for row in rows_of(server):
+        ended(server, row["run_id"])
+    rows = rows_of(server)
+    assert plain(rows_of(server)) == plain(rows)
+    return {row["run_id"]: end_of(row) for row in rows}
 
 
 COMPLETED = ("completed", "succeeded", "run.completed.ok")
 KILLED = ("killed", "cancelled", "killed")
 NEVER_STARTED = ("failed", "failed", "spawn_failed")
 UNKNOWN = ("exited", "indeterminate", "process_gone_without_outcome")
+# All that a server writes; each has its test here.
+WRITES = (
+    "migrate",
+    "reserve",
+    "started",
+    "spawn failed",
+    "stop requested",
+    "exited",
+    "end",
+    "details",
+    "late report",
+    "forget",
+)
 BOTH = pytest.mark.parametrize("when", ["before", "after"])
+
+
+@BOTH
+def test_migrate(scene: Scene, when: str) -> None:
+    with scene.doomed(f"{when} migrate") as server:
+        sent_and_died(server, submission(server, "agent.submit", scene.args()))
+    with scene.place.server() as server:
+        assert rows_of(server) == []
+        run_id = submit(server, **scene.args())["run_id"]
+        scene.meeting.begun()
+        scene.meeting.let_go()
+        assert settled(server) == {run_id: COMPLETED}
+    assert scene.started() == 1
 
 
 @BOTH
@@ -106,13 +129,9 @@ def test_reserve(scene: Scene, when: str) -> None:
         if again not in lost:
             scene.meeting.begun()
         assert submit(server, **args)["run_id"] == again
-    scene.meeting.let_go()
-    rows = settled(scene)
+        scene.meeting.let_go()
+        assert settled(server) == {again: COMPLETED, **dict.fromkeys(lost, NEVER_STARTED)}
     assert scene.started() == (again not in lost)
-    assert {run_id: end_of(row) for run_id, row in rows.items()} == {
-        again: COMPLETED,
-        **dict.fromkeys(lost, NEVER_STARTED),
-    }
 
 
 @BOTH
@@ -122,35 +141,34 @@ def test_started(scene: Scene, when: str) -> None:
         sent_and_died(server, submission(server, "agent.submit", args))
     pid = scene.meeting.begun()
     with scene.place.server() as server:
-        told = submit(server, **args)
-        status = result(server, "job.status", run_id=told["run_id"])
+        run_id = submit(server, **args)["run_id"]
+        status = result(server, "job.status", run_id=run_id)
         assert (status["status"], status["alive"], status["pid"]) == ("running", True, pid)
         assert status["spawn_state"] == "started"
-    scene.meeting.let_go()
-    ((run_id, row),) = settled(scene).items()
-    assert (run_id, end_of(row)) == (told["run_id"], COMPLETED)
+        scene.meeting.let_go()
+        assert settled(server) == {run_id: COMPLETED}
     assert scene.started() == 1
 
 
-@BOTH
-def test_a_start_that_ended_before_anyone_looked(scene: Scene, when: str) -> None:
+def test_a_start_that_ended_before_anyone_looked(scene: Scene) -> None:
     args = scene.args("hold run", "exit 3")
-    with scene.doomed(f"{when} started") as server:
+    with scene.doomed("before started") as server:
         sent_and_died(server, submission(server, "agent.submit", args))
     scene.meeting.begun()
     scene.meeting.let_go()
     assert scene.meeting.has_ended()
     with scene.place.server() as server:
         run_id = submit(server, **args)["run_id"]
-    assert {key: end_of(row) for key, row in settled(scene).items()} == {run_id: UNKNOWN}
+        assert settled(server) == {run_id: UNKNOWN}
     assert scene.started() == 1
 
 
 @BOTH
 def test_spawn_failed(scene: Scene, when: str) -> None:
     args = scene.args()
-    hidden = scene.stub.program.rename(scene.stub.program.with_name("hidden"))
     with scene.doomed(f"{when} spawn failed") as server:
+        assert server.op("handshake")["ok"]
+        hidden = scene.stub.program.rename(scene.stub.program.with_name("hidden"))
         sent_and_died(server, submission(server, "agent.submit", args))
     hidden.rename(scene.stub.program)
     with scene.place.server() as server:
@@ -158,11 +176,11 @@ def test_spawn_failed(scene: Scene, when: str) -> None:
         again = submit(server, **args)["run_id"]
         if again != lost:
             scene.meeting.begun()
-    scene.meeting.let_go()
-    rows = settled(scene)
-    assert end_of(rows.pop(lost)) in ((NEVER_STARTED,) if when == "after" else (NEVER_STARTED, UNKNOWN))
-    assert scene.started() == len(rows) == (again != lost)
-    assert all(end_of(row) == COMPLETED for row in rows.values())
+        scene.meeting.let_go()
+        ends = settled(server)
+    assert ends.pop(lost) in ((NEVER_STARTED,) if when == "after" else (NEVER_STARTED, UNKNOWN))
+    assert ends == ({again: COMPLETED} if again != lost else {})
+    assert scene.started() == len(ends)
     assert when == "before" or again != lost
 
 
@@ -180,7 +198,7 @@ def test_stop_requested(scene: Scene, when: str) -> None:
         result(server, "job.kill", run_id=run_id)
         assert not scene.meeting.lasts()
         assert submit(server, **args)["run_id"] == run_id
-    assert {key: end_of(row) for key, row in settled(scene).items()} == {run_id: KILLED}
+        assert settled(server) == {run_id: KILLED}
     assert scene.started() == 1
 
 
@@ -204,8 +222,7 @@ def test_exited(
         assert server.wait() == -signal.SIGKILL
     with scene.place.server() as server:
         assert submit(server, **args)["run_id"] == run_id
-    wanted = unknown if when == "before" else known
-    assert {key: end_of(row) for key, row in settled(scene).items()} == {run_id: wanted}
+        assert settled(server) == {run_id: unknown if when == "before" else known}
     assert scene.started() == 1
 
 
@@ -224,7 +241,13 @@ def test_the_end_and_what_follows_it(scene: Scene, when: str, point: str) -> Non
         assert server.wait() == -signal.SIGKILL
     with scene.place.server() as server:
         assert submit(server, **args)["run_id"] == run_id
-    assert {key: end_of(row) for key, row in settled(scene).items()} == {run_id: COMPLETED}
+        assert settled(server) == {run_id: COMPLETED}
+        first = rows_of(server)
+        assert server.close() == 0
+    with scene.place.server() as server:
+        assert settled(server) == {run_id: COMPLETED}
+        assert rows_of(server)[0]["finished_at"] == first[0]["finished_at"]
+        assert server.close() == 0
     assert scene.started() == 1
     lines = told.read_text().split() if told.exists() else []
     assert lines in ([run_id], []) if point == "end" else lines == [run_id]
@@ -239,7 +262,9 @@ def test_late_report(scene: Scene, when: str) -> None:
         sent_and_died(server, {"op": "job.kill", "args": {"run_id": run_id}})
     with scene.place.server() as server:
         assert submit(server, **args)["run_id"] == run_id
-    assert {key: end_of(row) for key, row in settled(scene).items()} == {run_id: KILLED}
+        assert settled(server) == {run_id: KILLED}
+        told = result(server, "job.status", run_id=run_id)["late_report"]
+        assert when == "before" or told["status"] == "failed"
     assert scene.started() == 1
 
 
@@ -247,23 +272,30 @@ def test_late_report(scene: Scene, when: str) -> None:
 def test_forget(scene: Scene, when: str) -> None:
     args = scene.args()
     with scene.place.server() as server:
-        first = submit(server, **args)
+        first = submit(server, **args)["run_id"]
         scene.meeting.begun()
         scene.meeting.let_go()
-        ended(server, first["run_id"])
+        ended(server, first)
     with scene.doomed(f"{when} forget", dict(package_with(scene.folder / "package", keep=0))) as server:
         sent_and_died(server, {"op": "job.list"})
     with scene.place.server() as server:
-        known = result(server, "job.status", run_id=first["run_id"])["known"]
+        known = result(server, "job.status", run_id=first)["known"]
         assert known == (when == "before")
         again = submit(server, **args)["run_id"]
-        assert (again == first["run_id"]) == known
-    rows = settled(scene)
-    assert {run_id: end_of(row) for run_id, row in rows.items()} == {again: COMPLETED}
+        assert (again == first) == known
+        assert settled(server) == {again: COMPLETED}
     assert scene.started() == (1 if known else 2)
 
 
-def test_every_write_is_in_the_matrix() -> None:
-    tested = {name.removeprefix("test_") for name, value in globals().items() if isinstance(value, Callable)}  # type: ignore[arg-type]
-    writes = {"reserve", "started", "spawn_failed", "stop_requested", "exited", "late_report", "forget"}
-    assert writes <= tested
+def test_every_write_is_in_the_matrix(scene: Scene) -> None:
+    """All that can be written in the life of runs, without a crash."""
+    with scene.doomed("nowhere") as server:
+        told = submit(server, **scene.args("polite failed", "hold run", notify_command='["/bin/true"]'))
+        scene.meeting.begun()
+        assert result(server, "job.kill", run_id=told["run_id"])["killed"]
+        ended(server, told["run_id"])
+        scene.stub.program.unlink()
+        assert not server.op_of(submission(server, "agent.submit", {**scene.args(), "idempotency_key": "other"}))["ok"]
+        assert server.close() == 0
+    noted = set((scene.folder / "noted").read_text().splitlines())
+    assert noted == {f"{when} {write}" for when in ("before", "after") for write in WRITES}

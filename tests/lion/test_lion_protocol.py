@@ -25,7 +25,7 @@ def test_the_server_says_who_it_is(server: McpProcess) -> None:
     assert "help" in greeting["instructions"]
     info = server.op("server.info")["result"]
     assert info["server"] == {"name": "lion", "version": "0.1.0", "registry": registry["digest"]}
-    assert (info["contract_version"], info["verb_count"], info["absent_verb_count"]) == (1, 35, 26)
+    assert (info["contract_version"], info["verb_count"], info["absent_verb_count"]) == (1, 44, 26)
 
 
 def test_there_is_one_small_tool(server: McpProcess) -> None:
@@ -98,7 +98,7 @@ def test_the_sdk_client_is_served_in_both_eras(lion_mcp: Path, stub: Path, tmp_p
             assert tool.name == "request"
             told = await client.call_tool("request", {"help": True})
             assert told.structured_content is not None
-            assert told.structured_content["verb_count"] == 61
+            assert told.structured_content["verb_count"] == 70
             done = await client.call_tool("request", {"ops": [{"op": "runs"}, {"op": "nope"}]})
             assert done.structured_content is not None
             assert [entry["ok"] for entry in done.structured_content["ops"]] == [True, False]

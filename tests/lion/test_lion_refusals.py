@@ -14,7 +14,8 @@ from .conftest import Misbehave
 from .mcp_process import McpProcess
 from .mistakes import QUICK, REFUSALS, WHOLE_CALLS
 from .outlines import outline
-from .spec_of_lion import LION
+from .spec_of_lion import LION, SPAWNING
+from .submits import submission
 
 WHOLE_CALL_OUTLINES = {
     "nothing": "refused",
@@ -108,7 +109,7 @@ def test_messages_say_what_to_do(server: McpProcess) -> None:
     assert "9" in nine
     assert "8" in nine
     unknown = server.call({"help": "zzz"}).text
-    assert "35" in unknown
+    assert "44" in unknown
     assert "26" in unknown
     keys = server.op_of({"op": "runs", "zz": 1, "aa": 2})["error"]["message"]
     assert keys.index("aa") < keys.index("zz")
@@ -125,7 +126,12 @@ def test_problems_come_in_the_order_sent_then_what_is_missing(server: McpProcess
 def test_refused_parameters_answer_with_their_reason(server: McpProcess) -> None:
     for name, verb in LION.verbs.items():
         for parameter, reason in verb.get("refused", {}).items():
-            message = server.op(name, {parameter: True})["error"]["message"]
+            op = (
+                submission(server, name, {parameter: True})
+                if name in SPAWNING
+                else {"op": name, "args": {parameter: True}}
+            )
+            message = server.op_of(op)["error"]["message"]
             assert parameter in message
             assert reason.rstrip(".")[:60] in message
 

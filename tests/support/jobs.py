@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -14,7 +13,6 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
-from verbc.pipeline import compile_spec
 from verbc.support.admission import Admission, Request
 from verbc.support.argv import flag, positionals
 from verbc.support.backend_cli import CliBackend
@@ -28,7 +26,8 @@ verbc: 1
 server: {name: demo, summary: Runs scripts.}
 backends:
   tool: {cli: "${TOOL:-tool}", env: [PATH, "DEMO_*"], fenced: [trust]}
-  runs: {jobs: tool}
+  local: {python: handlers.py}
+  runs: {jobs: tool, hooks: local}
 verbs:
   look: {summary: Look., effect: read, run: {tool: look}}
   work.submit:
@@ -58,9 +57,12 @@ esac
 @cache
 def contract() -> dict[str, Any]:
     """The registry of the command line, as data."""
+    from verbc.pipeline import compile_spec  # servers in processes of their own get by without the compiler
+
     with TemporaryDirectory() as folder:
         spec = Path(folder) / "demo.yaml"
         spec.write_text(SPEC)
+        spec.with_name("handlers.py").touch()
         _, files = compile_spec(spec, "specs/demo.yaml")
     data: dict[str, Any] = json.loads(files["demo_mcp/registry.json"])
     return data
@@ -102,7 +104,7 @@ class Demo:
     """A server over a folder: `call` gives a result, or a refusal as data."""
 
     def __init__(self, folder: Path, hooks: object = None, **limits: Any) -> None:
-        data = copy.deepcopy(contract())
+        data = json.loads((folder / "registry.json").read_text())
         data["backends"]["runs"]["limits"].update(limits)
         self.registry = from_data(data)
         self.state = folder / "state"
@@ -147,7 +149,8 @@ async def serving(folder: Path, hooks: object = None, **limits: Any) -> AsyncIte
 
 
 def make_tool(folder: Path) -> Path:
-    """The command line, in a folder of its own for PATH."""
+    """The command line, in a folder of its own for PATH; and its registry, in `folder`."""
+    (folder / "registry.json").write_text(json.dumps(contract()))
     tool = folder / "bin" / "tool"
     tool.parent.mkdir()
     tool.write_text(TOOL)

@@ -114,6 +114,7 @@ def await_exit(pid: int) -> None:
 
 def look_with(monkeypatch: pytest.MonkeyPatch, processes: Processes) -> None:
     """Let everything look at processes in this way."""
-    monkeypatch.setattr(process_identity, "_own_identity", process_identity._own_identity.__wrapped__)
+    cached = process_identity._own_identity
+    monkeypatch.setattr(process_identity, "_own_identity", getattr(cached, "__wrapped__", cached))
     for module in (process_identity, process_handle, run_processes):
         monkeypatch.setattr(module, "system", lambda: processes)

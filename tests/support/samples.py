@@ -111,6 +111,12 @@ DATA: dict[str, Any] = {
         "distribution": "sample-mcp",
     },
     "surface": "tools",
+    "serve": {
+        "protocols": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
+        "stdio": True,
+        "http": {"host": "127.0.0.1", "port": 7777, "path": "/mcp", "origins": [], "hosts": [], "replies": "json"},
+    },
+    "access": None,
     "feedback": "names",
     "limits": {"body": 65536, "ops": 3, "timeout": 30, "output": 65536, "concurrency": 4},
     "kinds": {**BUILT_IN_KINDS, "weird": "Declared by this server."},

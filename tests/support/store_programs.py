@@ -72,7 +72,7 @@ def prepare(runs: RunStore) -> None:
 WRITES: Final[Mapping[str, Callable[[RunStore], object]]] = {
     "reserve": lambda runs: runs.reserve(new_run(4), key("4")),
     "started": lambda runs: runs.started(run_id(1), LEADER, LEADER.pid, NOW),
-    "spawn failed": lambda runs: runs.spawn_failed(run_id(1), NEVER_STARTED, NOW),
+    "spawn failed": lambda runs: runs.spawn_failed(run_id(1), NEVER_STARTED, NOW, "observed"),
     "stop requested": lambda runs: runs.stop_requested(run_id(2), "kill", NOW),
     "exited": lambda runs: runs.exited(run_id(2), -15, NOW),
     "end": lambda runs: runs.end(run_id(2), DONE, NOW, "upper_bound"),

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -261,6 +262,22 @@ def hasattr_group() -> bool:
     return tuple(map(int, os.uname().release.split(".")[:2])) < (6, 9)
 
 
+def test_what_is_in_the_group_is_killed_in_one_go_whether_it_was_seen_or_not(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lives.start({"name": "leader", "children": [{"name": "unseen", "environment": {}}]})
+    grown = lives.grown("leader", "unseen")
+
+    def look(*args: Any, **options: Any) -> Found:
+        found = find(*args, **options)
+        return replace(found, live=tuple(process for process in found.live if process.identity != grown["unseen"]))
+
+    monkeypatch.setattr(process_stop, "find", look)
+    assert stop_led(grown["leader"], grace=0) == FORCED
+    await_exit(grown["unseen"].pid)
+    assert gone(grown["unseen"])
+
+
 # What must not be hit.
 
 
@@ -321,7 +338,13 @@ def test_some_are_never_signalled(pid: int) -> None:
 
 
 def test_our_own_group_is_never_signalled() -> None:
-    for group in (os.getpgrp(), 1, 0, -1):
+    script = (
+        "from verbc.support.process_handle import *; from verbc.support.process_identity import *\n"
+        "print([Handle(own_identity(), pidfd).signal_group(15) for pidfd in (None, os.pidfd_open(os.getpid()))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, start_new_session=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[False, False]\n", "")
+    for group in (1, 0, -1):
         assert not Handle(Identity(group, own_identity().start), None).signal_group(signal.SIGTERM)
 
 

@@ -133,7 +133,7 @@ def test_a_start_is_recorded_once(runs: RunStore) -> None:
 def test_a_start_that_failed_ends_the_run_and_frees_its_key(runs: RunStore) -> None:
     runs.reserve(new_run(1), key("a"))
     runs.reserve(new_run(2), key("b"))
-    assert runs.spawn_failed(run_id(1), NEVER_STARTED, LATER)
+    assert runs.spawn_failed(run_id(1), NEVER_STARTED, LATER, "observed")
     assert found(runs, 1) == replace(
         new_run(1),
         spawn_state="failed",
@@ -150,7 +150,7 @@ def test_what_was_started_cannot_have_failed_to_start(runs: RunStore) -> None:
     runs.reserve(new_run(1), key("a"))
     runs.started(run_id(1), LEADER, 4711, NOW)
     before = found(runs, 1)
-    assert not runs.spawn_failed(run_id(1), NEVER_STARTED, LATER)
+    assert not runs.spawn_failed(run_id(1), NEVER_STARTED, LATER, "observed")
     assert runs.of_key(key("a")) == before
 
 
@@ -158,7 +158,7 @@ def test_what_has_ended_is_not_started(runs: RunStore) -> None:
     finish(runs, 1)
     before = found(runs, 1)
     runs.started(run_id(1), LEADER, 4711, NOW)
-    assert not runs.spawn_failed(run_id(1), NEVER_STARTED, LATER)
+    assert not runs.spawn_failed(run_id(1), NEVER_STARTED, LATER, "observed")
     assert found(runs, 1) == before
 
 
@@ -167,6 +167,12 @@ def test_a_stop_is_requested_once(runs: RunStore) -> None:
     assert runs.stop_requested(run_id(1), "log_limit", LATER)
     assert not runs.stop_requested(run_id(1), "kill", NOW)
     assert found(runs, 1) == replace(new_run(1), stop_reason="log_limit", stop_requested_at=LATER)
+
+
+def test_no_stop_is_requested_of_what_has_exited(runs: RunStore) -> None:
+    add(runs, 1)
+    runs.exited(run_id(1), 0, NOW)
+    assert not runs.stop_requested(run_id(1), "kill", LATER)
 
 
 def test_no_stop_is_requested_of_what_has_ended_or_is_not_known(runs: RunStore) -> None:
@@ -304,25 +310,36 @@ def test_retention_forgets_what_ended_before_and_its_keys(runs: RunStore) -> Non
     prepare(runs)
     for number, minute in ((4, 4), (5, 5), (6, 6)):
         finish(runs, number, at=NOW + timedelta(minutes=minute))
-    assert sorted(runs.forget_ended_before(LATER)) == ids(3, 4)
+    assert sorted(runs.ended_before(LATER)) == ids(3, 4)
+    runs.forget_ended_before(LATER)
     assert [run.run_id for run in runs.page(9)] == ids(6, 5, 2, 1)
     assert runs.of_key(key("3")) is None
     assert runs.of_key(key("2")) == found(runs, 2)
-    assert runs.forget_ended_before(LATER) == []
+    assert runs.ended_before(LATER) == []
 
 
 def test_retention_never_forgets_what_has_not_ended(runs: RunStore) -> None:
     add(runs, 1)
     runs.exited(run_id(1), 0, NOW)
-    assert runs.forget_ended_before(datetime(9999, 1, 1, tzinfo=UTC)) == []
+    assert runs.ended_before(datetime(9999, 1, 1, tzinfo=UTC)) == []
+    runs.forget_ended_before(datetime(9999, 1, 1, tzinfo=UTC))
     assert runs.known([run_id(1)]) == {run_id(1)}
 
 
-def test_an_id_that_leads_elsewhere_is_never_named_for_removal(runs: RunStore, path: Path) -> None:
+def test_a_key_that_was_forgotten_is_free_again(runs: RunStore) -> None:
+    prepare(runs)
+    runs.forget_ended_before(LATER)
+    assert runs.reserve(new_run(4), key("3", arguments="b" * 64)) == new_run(4)
+
+
+def test_an_id_that_leads_elsewhere_is_never_named(runs: RunStore, path: Path) -> None:
     finish(runs, 1)
-    by_hand(path, "UPDATE runs SET run_id = '../../etc'")
-    assert runs.forget_ended_before(LATER) == []
-    assert by_hand(path, "SELECT * FROM runs") == []
+    add(runs, 2)
+    by_hand(path, "UPDATE runs SET run_id = '../../etc/' || run_id")
+    assert runs.page(10) == runs.page(10, "completed") == runs.unended() == []
+    assert runs.ended_before(LATER) == []
+    runs.forget_ended_before(LATER)
+    assert by_hand(path, "SELECT run_id FROM runs") == [(f"../../etc/{run_id(2)}",)]
 
 
 # Damage

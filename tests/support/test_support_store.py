@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -147,6 +148,35 @@ def test_an_empty_file_is_what_a_process_left_that_was_killed_while_it_made_it(s
     path.touch(mode=0o600)
     store.write("one", add("a"))
     assert store.read(names) == {"a"}
+
+
+def test_two_that_make_the_same_file_do_not_turn_each_other_away(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    pauses = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        other.execute("COMMIT")
+
+    monkeypatch.setattr(time, "sleep", pause)
+    assert store.read(names) == set()
+    assert len(pauses) == 1
+    other.close()
+
+
+def test_every_connection_waits_and_writes_as_it_should(path: Path) -> None:
+    def settings(connection: Connection) -> list[Any]:
+        return [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("busy_timeout", "synchronous", "journal_mode")
+        ]
+
+    store = Store(path, [NEW], patience=7)
+    assert store.read(lambda first: [settings(first), store.read(settings)]) == [[7000, 1, "wal"]] * 2
+    store.close()
 
 
 # Transactions

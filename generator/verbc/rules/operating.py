@@ -52,7 +52,7 @@ def operations_are_narrowed_only(parsed: Parsed) -> Iterator[Problem]:
     for name, verb, operation in operation_verbs(parsed):
         yield from _wider(parsed, name, verb, operation)
         effect = operation.part.get("effect")
-        if SPAWN != _word(verb) and verb.effect != effect:
+        if _word(verb) != SPAWN and verb.effect != effect:
             yield Problem(parsed.at("verbs", name, "effect"), f"the effect of this operation is {quoted(str(effect))}")
         if operation.waits and verb.limits.concurrency is not None:
             mark = parsed.key_at("verbs", name, "limits", "concurrency")

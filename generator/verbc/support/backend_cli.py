@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -74,8 +74,8 @@ class CliBackend:
         result = read_reply(finished, call.verb.run, call.registry.kinds)
         return result if call.verb.result is None else projected(result, call.verb.result)
 
-    async def ask(self, words: Sequence[str], *, seconds: float, reply: Run, kinds: Collection[str]) -> Any:
-        """What the program says to a command that is no verb's, its reply read as `reply` says.
+    async def ask(self, words: Sequence[str], *, seconds: float, kinds: Collection[str]) -> Any:
+        """What the program says to a command that is no verb's.
 
         The first of `words` that is an option, or `--`, ends the command's own words. Raises Refusal.
         """
@@ -86,7 +86,7 @@ class CliBackend:
         bounds = _Bounds(asyncio.get_running_loop().time() + seconds, _ANSWER_BYTES, f"{seconds:g} seconds")
         await self._check_version(bounds, command)
         finished = await self._finish(bounds, command, rest)
-        return read_reply(finished, replace(reply, target=command[:1]), kinds)
+        return read_reply(finished, Run("", command[:1], self._backend["reply"], {}, "", ""), kinds)
 
     def refusal(self, call: Call, argv: Sequence[str], target: Sequence[str], args: Sequence[str]) -> Refusal | None:
         """What speaks against a command line, without the program, that has to begin with `target` and `args`."""
@@ -94,9 +94,12 @@ class CliBackend:
             return Refusal("internal", "The command line of this verb leads somewhere else.")
         return _unpassable(call, argv)
 
-    def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
-        """Why these parameters cannot be flags of the verb's command, beside those that it has; None when they can."""
-        taken = declared_flags(self._bindings.of(verb)).union(flags_among(self._args))
+    def objection(self, verb: Verb, further: Mapping[str, Any], *, args: Sequence[str] | None = None) -> str | None:
+        """Why these parameters cannot be flags of the verb's command, beside those that it has; None when they can.
+
+        `args` are what stands in every command line of that kind; by default the arguments of the backend.
+        """
+        taken = declared_flags(self._bindings.of(verb)).union(flags_among(self._args if args is None else args))
         return objection(further, verb.params.get("$defs", {}), taken)
 
     def installation(self) -> Installation:

@@ -53,7 +53,7 @@ class RunEnds:
             return False
         if finding.never_ran:
             ended = never_started(record, now)
-            return self._runs.spawn_failed(record.run_id, ended.end, ended.finished_at)
+            return self._runs.spawn_failed(record.run_id, ended.end, ended.finished_at, ended.precision)
         return self._end(record.run_id, conclusion(record, reported, self._reports, now))
 
     def report_late(self, run_id: str, reported: End) -> None:

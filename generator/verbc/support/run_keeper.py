@@ -13,27 +13,27 @@ from typing import Final, TypeVar
 from .background import Background
 from .exit_watch import ExitWatch
 from .job_hooks import Ask, JobHooks
-from .launch import StartError
+from .job_refusals import refusals
 from .log_tail import Tail, tail
-from .refusal import Refusal
 from .run_ends import RunEnds
 from .run_look import Look, RunLook, Seen
+from .run_place import Place
 from .run_record import RunRecord
 from .run_retention import RunRetention
-from .run_rows import Unreadable, UnreadableError
+from .run_rows import Unreadable
 from .run_settling import RunSettling
 from .run_start import Order, RunStart
 from .run_stopping import RunStopping, Stop
-from .run_store import COMPONENT, ConflictError, Key, RunStore, TakenError
+from .run_store import Key
 from .run_watch import RunWatch
-from .state_folder import StateFolderError, state_folder
-from .store import Store, StoreError
 from .worker_threads import WorkerThreads
 
 T = TypeVar("T")
 
 # How long a reader waits for ends that are not on record yet, before it tells what there is.
 PATIENCE: Final = 0.25
+# How long a start waits until it is clear whether the one before it, under the same key, has ever happened.
+START_PATIENCE: Final = 10.0
 TIDY_SECONDS: Final = 3600.0
 
 
@@ -44,28 +44,6 @@ class Limits:
     log: int  # bytes
     keep: float  # seconds after its end
     grace: float  # seconds between asking a run to stop and forcing it
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the runs of one backend are kept."""
-
-    store: Store
-    runs: RunStore
-    folders: Path
-
-
-def open_place(distribution: str, backend: str, chosen: Path | None) -> Place:
-    """The records and the folders of a backend, both named after it, in the state folder. Blocks. Raises Refusal."""
-    with _refusals():
-        folder = state_folder(distribution, chosen)
-        folders = folder / backend
-        try:
-            folders.mkdir(mode=0o700, exist_ok=True)
-        except OSError:
-            raise StateFolderError(f"The folder {folders} cannot be made.") from None
-        store = Store(folder / f"{backend}.db", [COMPONENT])
-        return Place(store, RunStore(store, folders), folders)
 
 
 class RunKeeper:
@@ -92,6 +70,7 @@ class RunKeeper:
         )
         self._retention = RunRetention(runs, place.folders, limits.keep)
         self._tidy_at = self._loop.time()
+        self._closed = False
         self._watch.wake()
 
     def folder(self, run_id: str) -> Path:
@@ -104,14 +83,15 @@ class RunKeeper:
         if record is None:
             return None
         found = await self._read(partial(self._look.at, record))
-        if found.due and await self._settling.patiently([record.run_id], PATIENCE):
+        lost = found.due and record.spawn_state == "preparing"
+        if lost and await self._settling.patiently([record.run_id], START_PATIENCE):
             record = await self._read(partial(self._runs.of_key, key))
             return None if record is None else await self._read(partial(self._look.at, record))
         return found
 
     async def start(self, order: Order) -> Seen:
         """Start a run, to the end even when the caller gives up; or the run that its key stands for."""
-        with _refusals(order.record.run_id):
+        with refusals(order.record.run_id):
             record = await self._threads.write_to_the_end(partial(self._started, order))
         return await self._read(partial(self._look.at, record))
 
@@ -141,7 +121,7 @@ class RunKeeper:
 
     async def stop(self, run_id: str) -> Stop:
         """Stop a run; that goes on when the caller gives up."""
-        with _refusals():
+        with refusals():
             return await asyncio.shield(self._stopping.begin(run_id, "kill"))
 
     @contextmanager
@@ -156,13 +136,15 @@ class RunKeeper:
 
     async def close(self) -> None:
         """Leave the runs alone, and let go of everything else."""
+        self._closed = True
         self._exits.hurry()
         await self._background.close()
+        await self._threads.close()
         self._store.close()
 
     async def _read(self, work: Callable[[], T]) -> T:
         self._tidy_now_and_then()
-        with _refusals():
+        with refusals():
             return await self._threads.read(work)
 
     async def _again(self, work: Callable[[], T], found: T, looks: Sequence[Look], seconds: float = PATIENCE) -> T:
@@ -180,8 +162,8 @@ class RunKeeper:
         return found, None
 
     def _each(self, run_ids: Sequence[str]) -> list[Look]:
-        found = {run_id: self._look.of(run_id) for run_id in dict.fromkeys(run_ids)}
-        return [found[run_id] for run_id in run_ids]
+        found = self._look.several(dict.fromkeys(run_ids))
+        return [found.get(run_id) for run_id in run_ids]
 
     def _started(self, order: Order) -> RunRecord:
         record = self._start.start(order)
@@ -198,9 +180,13 @@ class RunKeeper:
         self._call(self._settling.begin, run_id)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have something done in the event loop; from any thread."""
-        with suppress(RuntimeError):  # the loop is gone; the next server takes over
-            self._loop.call_soon_threadsafe(function, *arguments)
+        """Have something done in the event loop, from any thread; when this is closed, the next server does it."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._do, function, *arguments)
+
+    def _do(self, function: Callable[..., object], *arguments: object) -> None:
+        if not self._closed:
+            function(*arguments)
 
     def _changed(self) -> None:
         for event in self._waiting:
@@ -210,20 +196,3 @@ class RunKeeper:
         if self._loop.time() >= self._tidy_at:
             self._tidy_at = self._loop.time() + TIDY_SECONDS
             self._background.start("removing old runs", self._threads.write(self._retention.tidy))
-
-
-@contextmanager
-def _refusals(run_id: str | None = None) -> Iterator[None]:
-    """What goes wrong with the store, or with a start, as an answer to the caller."""
-    try:
-        yield
-    except StartError as error:
-        raise Refusal("unavailable", str(error), None if run_id is None else {"run_id": run_id}) from None
-    except ConflictError:
-        raise Refusal("conflict", "The idempotency key stands for a call with other arguments.") from None
-    except TakenError:
-        raise Refusal("busy", "The id that the run was to have is taken; call again.") from None
-    except UnreadableError:
-        raise Refusal("unavailable", "The record of the run that the key stands for cannot be read.") from None
-    except (StoreError, StateFolderError) as error:
-        raise Refusal("unavailable", str(error)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -62,6 +63,11 @@ class RunLook:
         except UnreadableError:
             return Unreadable(run_id)
         return None if record is None else self.at(record)
+
+    def several(self, run_ids: Iterable[str]) -> dict[str, Look]:
+        """The runs with these ids."""
+        found = self._runs.several(run_id for run_id in run_ids if RUN_ID.fullmatch(run_id))
+        return {run_id: run if isinstance(run, Unreadable) else self.at(run) for run_id, run in found.items()}
 
     def page(self, limit: int, status: str | None) -> tuple[list[Seen | Unreadable], bool]:
         """The newest runs, newest first, only those in this state if there is one given; and whether there are more."""

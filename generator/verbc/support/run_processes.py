@@ -26,14 +26,6 @@ class Found:
     unproven: tuple[Process, ...] = ()  # in a group with the number on record, and no way to tell whose that is now
 
 
-def members(
-    leader: Identity | None, pgid: int | None, marker: Marker, owner: Identity | None = None
-) -> tuple[list[Identity], bool]:
-    """The live processes of a run, and whether that is certainly all of them; see `find`."""
-    found = find(leader, pgid, marker, owner)
-    return [process.identity for process in found.live], found.complete
-
-
 def find(
     leader: Identity | None,
     pgid: int | None,
@@ -157,10 +149,4 @@ class _Search:
 
     def _is_in_foreign_session(self, process: Process, pids: set[int]) -> bool:
         first = self._all.get(process.session)
-        return (
-            first is not None
-            and first.live
-            and first.pid != process.pid
-            and first.pid not in pids
-            and first.pid not in self._unreadable
-        )
+        return first is not None and first.live and first.pid not in pids and first.pid not in self._unreadable

@@ -48,6 +48,11 @@ class Stop:
     record: RunRecord | None = None
     signal: Literal["SIGTERM", "SIGKILL"] | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of the run was left."""
+        return self.code in ("signalled", "process_gone", "group_gone", "pid_recycled")
+
     def told(self, run_id: str) -> dict[str, Any]:
         """The result of `kill`."""
         record = self.record
@@ -98,7 +103,7 @@ class RunStopping:
         if isinstance(found, Seen) and found.due and found.record.spawn_state == "preparing":
             await self._settled(run_id)  # what lives of it gets on record by that
         stopped = await self._threads.wait(partial(self._stopped, run_id, reason))
-        if stopped.record is not None and stopped.record.end is None and stopped.record.leader is not None:
+        if stopped.is_over and stopped.record is not None and stopped.record.end is None:
             await self._settled(run_id)
         return stopped
 

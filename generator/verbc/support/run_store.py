@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Update
+from sqlalchemy import Connection, Row, Select, Update
 
 from .run_record import RUN_ID, End, Identity, Precision, RunRecord
 from .run_rows import (
@@ -42,6 +42,7 @@ from .run_tables import (
     REPORT_LATE,
     REQUEST_STOP,
     SET_DETAILS,
+    SEVERAL,
     START,
 )
 from .store import Store
@@ -88,6 +89,11 @@ class RunStore:
         row = self._store.read(lambda connection: connection.execute(ONE, {"run": run_id}).first())
         return None if row is None else self._record(row)
 
+    def several(self, run_ids: Iterable[str]) -> dict[str, RunRecord | Unreadable]:
+        """Those of the ids that there are runs of, each with its run, all as of one moment."""
+        rows = self._store.read(lambda connection: _several(connection, SEVERAL, iter(run_ids)))
+        return {row.run_id: self._readable(row) for row in rows}
+
     def page(self, limit: int, status: str | None = None) -> list[RunRecord | Unreadable]:
         """Enough of the newest runs to fill a list of `limit`, newest first.
 
@@ -95,7 +101,8 @@ class RunStore:
         them: what its status is only a look at it tells, so the caller drops those that do not fit, and cuts.
         """
         rows = self._store.read(lambda connection: _page(connection, limit, status))
-        return [self._readable(row) for row in rows]
+        # What has no proper id cannot even be told of: its id would lead into any folder.
+        return [self._readable(row) for row in rows if RUN_ID.fullmatch(row.run_id)]
 
     def unended(self) -> list[RunRecord]:
         """The runs without an end, newest first; nothing can be done about unreadable ones, so they are left out."""
@@ -104,7 +111,8 @@ class RunStore:
 
     def known(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the ids that there are runs of."""
-        return self._store.read(lambda connection: _known(connection, iter(run_ids)))
+        rows = self._store.read(lambda connection: _several(connection, AMONG, iter(run_ids)))
+        return {row.run_id for row in rows}
 
     def reserve(self, record: RunRecord, key: Key | None) -> RunRecord:
         """Put a run on record, with the key that stands for it; gives `record`, or the run that the key stands for.
@@ -123,11 +131,11 @@ class RunStore:
         values = {"leader_pid": leader.pid, "leader_start": leader.start, "pgid": pgid, "started_at": as_number(at)}
         self._change("started", START, run_id, spawn_state="started", **values)
 
-    def spawn_failed(self, run_id: str, end: End, at: datetime) -> bool:
+    def spawn_failed(self, run_id: str, end: End, at: datetime, precision: Precision) -> bool:
         """Nothing was started: the run has ended, and its key is free again. True where this is the end on record."""
 
         def work(connection: Connection) -> bool:
-            values = {"spawn_state": "failed", **end_columns(end, at, "observed")}
+            values = {"spawn_state": "failed", **end_columns(end, at, precision)}
             won = _end(connection, START, run_id, end, values)
             if won:
                 connection.execute(FORGET_KEYS, {"run": run_id})
@@ -161,10 +169,14 @@ class RunStore:
 
         self._store.write("details", work)
 
-    def forget_ended_before(self, moment: datetime) -> list[str]:
-        """Forget the runs that had ended before, with their keys; gives their ids, whose folders may go now."""
-        gone = self._store.write("forget", lambda connection: _forget(connection, moment))
+    def ended_before(self, moment: datetime) -> list[str]:
+        """The ids of the runs that had ended before."""
+        gone = self._store.read(lambda connection: _ended_before(connection, moment))
         return [run_id for run_id in gone if RUN_ID.fullmatch(run_id)]
+
+    def forget_ended_before(self, moment: datetime) -> None:
+        """Forget the runs that had ended before, with their keys."""
+        self._store.write("forget", lambda connection: _forget(connection, moment))
 
     def _change(self, name: str, statement: Update, run_id: str, **values: Any) -> bool:
         values["run"] = run_id
@@ -199,11 +211,10 @@ def _page(connection: Connection, limit: int, status: str | None) -> list[Row[An
     return sorted([*ended, *unended], key=lambda row: row.run_id, reverse=True)
 
 
-def _known(connection: Connection, run_ids: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    rest = iter(run_ids)
-    while some := list(islice(rest, _AT_A_TIME)):
-        found.update(connection.scalars(AMONG, {"runs": some}))
+def _several(connection: Connection, statement: Select[Any], run_ids: Iterator[str]) -> list[Row[Any]]:
+    found: list[Row[Any]] = []
+    while some := list(islice(run_ids, _AT_A_TIME)):
+        found.extend(connection.execute(statement, {"runs": some}))
     return found
 
 
@@ -231,9 +242,12 @@ def _joined(connection: Connection, run_id: str, details: Mapping[str, Any]) -> 
     return as_json({**present, **details})
 
 
-def _forget(connection: Connection, moment: datetime) -> list[str]:
-    gone = list(connection.scalars(ENDED_BEFORE, {"moment": as_number(moment)}))
+def _ended_before(connection: Connection, moment: datetime) -> list[str]:
+    return list(connection.scalars(ENDED_BEFORE, {"moment": as_number(moment)}))
+
+
+def _forget(connection: Connection, moment: datetime) -> None:
+    gone = _ended_before(connection, moment)
     for statement in (FORGET_KEYS, FORGET_RUN):
         if gone:
             connection.execute(statement, [{"run": run_id} for run_id in gone])
-    return gone

@@ -48,7 +48,10 @@ class WorkerThreads:
         """What `work` gives back; it may take many seconds."""
         return await asyncio.get_running_loop().run_in_executor(self._waiters, work)
 
-    def close(self) -> None:
-        """Take no more work; what is under way ends as it would."""
-        for threads in (self._readers, self._writers, self._waiters):
+    async def close(self) -> None:
+        """Take no more work, and wait for what is under way."""
+        groups = (self._readers, self._writers, self._waiters)
+        for threads in groups:
             threads.shutdown(wait=False, cancel_futures=True)
+        for threads in groups:
+            await asyncio.to_thread(threads.shutdown)

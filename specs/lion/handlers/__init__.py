@@ -69,7 +69,8 @@ class Handlers(LocalHandlers):
 
     async def runs_settled(self, record: RunRecord) -> Schema:
         await send_if_unsent(record)
-        return await asyncio.to_thread(told_of_end, record)
+        told = await asyncio.to_thread(told_of_end, record)
+        return {name: value for name, value in told.items() if record.details.get(name) != value}
 
     async def runs_details(self, record: RunRecord) -> Schema:
         return await asyncio.to_thread(lambda: files_of_run(record) | told_of_end(record))

@@ -9,8 +9,8 @@ from typing import Literal
 from .bounded_reading import UnreadableError, object_of
 from .run_files import summary_in
 
-LARGEST_CONVERSATION = 1 << 24  # bytes; nobody can tell of a longer one
-MOST_CONVERSATIONS = 64
+LARGEST_CONVERSATION = 1 << 22  # bytes; of a longer one nothing is said
+MOST_CONVERSATIONS = 32
 
 State = Literal["given", "empty", "partly_empty", "unknown"]
 

@@ -32,13 +32,15 @@ def start_of(path: Path, most: int) -> bytes:
         raise MissingError("It is not there.") from None
     except (OSError, ValueError):
         raise UnreadableError("It cannot be opened.") from None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UnreadableError("It is no file.")
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableError("It is no file.")
+        with open(descriptor, "rb", closefd=False) as file:
             return file.read(most)
-        except OSError:
-            raise UnreadableError("It cannot be read.") from None
+    except OSError:
+        raise UnreadableError("It cannot be read.") from None
+    finally:
+        os.close(descriptor)
 
 
 def text_of(path: Path, most: int) -> str:
@@ -64,6 +66,11 @@ def object_of(path: Path, most: int) -> dict[str, object]:
     if not isinstance(value, dict):
         raise UnreadableError("It holds no JSON object.")
     return value
+
+
+def leads_into(path: Path, folder: Path) -> bool:
+    """Whether a path is below a folder once all links are followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _refuse_constant(name: str) -> NoReturn:

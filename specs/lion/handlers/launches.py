@@ -9,10 +9,11 @@ from lion_mcp.interface import Call, Launch, Refusal
 from lion_mcp.models import FlowSubmitParams, PlaySubmitParams
 
 from . import causes, report
+from .foreign_words import shown_path
 from .mcp_servers import Servers, Wish, servers_for
 from .nesting import inside_agent
 from .notices import Notice, notice_for, notify_flag
-from .places import NAME, find, names_in, roots_from, shown
+from .places import NAME, find, names_in, roots_from
 from .playbook_arguments import arguments_of, left_out, names_taken
 from .playbooks import Playbook, playbook_named
 from .plugins import named_in_plugins
@@ -40,7 +41,7 @@ def prepare(launch: Launch, params: Params, call: Call) -> None:
     findings = examined(cast(Kind, call.verb.name.removesuffix(".submit")), params)
     playbook, notice = findings.playbook, findings.notice
     launch.cwd = findings.cwd
-    launch.label = params.label or (playbook.name if playbook else None)
+    launch.label = launch.label or (playbook.name if playbook else None)
     # It is made empty, so that it is this user's alone when li writes into it.
     launch.environment |= {"LIONAGI_RUN_ID": launch.run_id, causes.VARIABLE: launch.file(causes.FILE, "")}
     launch.flag("--notify", notify_flag(launch.folder))
@@ -52,6 +53,7 @@ def prepare(launch: Launch, params: Params, call: Call) -> None:
         "playbook": _told_of_playbook(playbook, call),
         "mcp": findings.servers.as_json(_give_servers(launch, findings.servers)),
         "notify": notice.as_json(),
+        "notice": report.result("none"),
     }
     _give_task(launch, findings)
 
@@ -67,7 +69,7 @@ def examined(kind: Kind, params: Params) -> Findings:
     task = task_of(kind, params)
     check_agent(params.agent, folder)
     wish = Wish(params.mcp_config, params.no_mcp_config is True, tuple(params.exclude_mcp_servers or ()))
-    return Findings(kind, task, cwd, playbook, servers_for(wish, folder), notice_for(params, os.environ))
+    return Findings(kind, task, cwd, playbook, servers_for(wish, folder), notice_for(params, os.environ, folder))
 
 
 def folder_of_run(cwd: str | None) -> Path | None:
@@ -77,7 +79,7 @@ def folder_of_run(cwd: str | None) -> Path | None:
     folder = Path(cwd)
     if not folder.is_absolute():
         raise Refusal("invalid_input", "cwd has to be an absolute path.")
-    if not (folder.is_dir() and os.access(folder, os.X_OK)):
+    if not (os.path.isdir(folder) and os.access(folder, os.X_OK)):
         raise Refusal("invalid_input", "cwd is no folder that can be worked in.")
     return folder
 
@@ -101,7 +103,7 @@ def check_agent(name: str | None, folder: Path) -> None:
     if found.source:
         check_profile(found.source.path)
     elif found.ambiguous:
-        files = [shown(place.path) for place in found.ambiguous]
+        files = [shown_path(place.path) for place in found.ambiguous]
         sentence = "Two profiles have this name, one with - and one with _; one of them must go."
         raise Refusal("invalid_input", sentence, {"files": files})
     elif named_in_plugins("agents", name, folder) is None:
@@ -111,10 +113,11 @@ def check_agent(name: str | None, folder: Path) -> None:
 
 
 def check_profile(path: Path) -> None:
+    """Raises Refusal when li could not read the profile."""
     try:
         text_of(path)
     except UnreadableProfileError as error:
-        raise Refusal("invalid_input", f"The profile cannot be used. {error}", {"files": [shown(path)]}) from None
+        raise Refusal("invalid_input", f"The profile cannot be used. {error}", {"files": [shown_path(path)]}) from None
 
 
 def playbook_of(params: Params, folder: Path) -> Playbook | None:
@@ -133,7 +136,7 @@ def _told_of_playbook(playbook: Playbook | None, call: Call) -> dict[str, Any] |
         return None
     return {
         "name": playbook.name,
-        "path": shown(playbook.path),
+        "path": shown_path(playbook.path),
         "fingerprint": playbook.fingerprint,
         "left_out": left_out(arguments_of(playbook.declared), names_taken(call)),
     }
@@ -142,7 +145,7 @@ def _told_of_playbook(playbook: Playbook | None, call: Call) -> dict[str, Any] |
 def _give_servers(launch: Launch, servers: Servers) -> str | None:
     """The path of the configuration that li is given."""
     if servers.copy is None:
-        return shown(servers.source) if servers.reason == "mcp_config_named_by_caller" and servers.source else None
+        return shown_path(servers.source) if servers.reason == "mcp_config_named_by_caller" and servers.source else None
     path = launch.file("mcp-servers.json", servers.copy)
     launch.flag("--mcp-config", path)
     return path

@@ -10,8 +10,7 @@ from pathlib import Path
 from lion_mcp.interface import Refusal
 
 from .bounded_reading import UnreadableError, object_of
-from .foreign_words import shown_line
-from .places import shown
+from .foreign_words import shown_line, shown_path
 
 FILE = ".mcp.json"
 SERVERS = "mcpServers"
@@ -46,7 +45,7 @@ class Servers:
         """For the details of the run; `config` is the path of the file that li is given."""
         return {
             "config": config,
-            "source": shown(self.source) if self.source else None,
+            "source": shown_path(self.source) if self.source else None,
             "servers": None if self.names is None else _told(self.names),
             "excluded": _told(self.excluded),
             "reason": self.reason,
@@ -73,16 +72,16 @@ def servers_for(wish: Wish, folder: Path) -> Servers:
     if not declared:
         return Servers(found, (), (), "mcp_config_declares_no_servers")
     kept = {name: server for name, server in declared.items() if name not in wish.excluded}
-    copy = json.dumps({SERVERS: kept, COPY_OF: str(found), SEARCHED_FROM: str(folder.resolve())}, indent=2)
+    copy = json.dumps({SERVERS: kept, COPY_OF: str(found), SEARCHED_FROM: os.path.realpath(folder)}, indent=2)
     return Servers(found, tuple(sorted(kept)), tuple(sorted(wish.excluded)), None, copy)
 
 
 def nearest(folder: Path) -> Path | None:
     """The configuration in the folder or the first one above it that has one; that of the user's home is not a project's."""
-    start = folder.resolve()
+    start = Path(os.path.realpath(folder))
     for place in (start, *start.parents):
         path = place / FILE
-        if path.is_file() and not _is_account_home(place):
+        if os.path.isfile(path) and not _is_account_home(place):
             return path
     return None
 
@@ -116,7 +115,7 @@ def _declared(path: Path) -> Mapping[str, object]:
 
 
 def _unusable(path: Path, problem: str) -> Refusal:
-    return Refusal("invalid_input", f"The MCP configuration cannot be used. {problem}", {"file": shown(path)})
+    return Refusal("invalid_input", f"The MCP configuration cannot be used. {problem}", {"file": shown_path(path)})
 
 
 def _told(names: Collection[str]) -> list[str]:

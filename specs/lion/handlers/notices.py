@@ -15,6 +15,7 @@ from lion_mcp.interface import End, Refusal, RunRecord
 from . import report
 from .bounded_reading import MissingError, UnreadableError, object_of
 from .foreign_words import shown_line, word
+from .notifiers import Notifier, ending_of, notifier_set_for
 from .tasks import Params
 
 COMMAND = "LIONAGI_MCP_NOTIFY_COMMAND"
@@ -28,20 +29,21 @@ LONGEST_NAME_TOLD = 200  # characters
 SECONDS_BETWEEN_LOOKS = 0.1
 MOST_LOOKS = 350  # a little more than a delivery may take
 
+SENDING: "set[subprocess.Popen[bytes]]" = set()  # kept here until they have ended, so that none is left behind unreaped
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Who is told of an end, in whose name, and by which program."""
 
+    notifier: Notifier | None  # None: nobody is told
+    folder: str | None
     target: str
     sender: str
-    command: list[str] | None
-    problem: str | None  # why what is configured on this machine is no command
-    folder: str | None
 
     @property
     def configured(self) -> bool:
-        return self.command is not None or self.problem is not None
+        return self.notifier is not None
 
     def as_json(self) -> dict[str, object]:
         """For the details of the run."""
@@ -53,28 +55,33 @@ class Notice:
 
     def settings(self, run_id: str, label: str) -> str:
         """What the program that delivers it reads."""
+        notifier = self.notifier or Notifier()
         fields = {"run_id": run_id, "label": label, "target": self.target, "sender": self.sender}
-        settings = {"command": self.command, "problem": self.problem, "folder": self.folder, "fields": fields}
-        return json.dumps(settings)
+        told = {"command": notifier.command, "failure": notifier.failure, "folder": self.folder, "fields": fields}
+        return json.dumps(told)
 
 
-def notice_for(params: Params, environ: Mapping[str, str]) -> Notice:
-    """The notice that the caller wants, else the one that is configured on this machine. Raises Refusal."""
-    command, problem = None, None
+def notice_for(params: Params, environ: Mapping[str, str], folder: Path) -> Notice:
+    """The notice of a run that works in `folder`. Raises Refusal."""
+    return Notice(
+        notifier_for(params, environ, folder),
+        environ.get(FOLDER) or _own_folder(),
+        params.notify_seat or environ.get(TARGET, ""),
+        params.notify_sender or environ.get(SENDER, ""),
+    )
+
+
+def notifier_for(params: Params, environ: Mapping[str, str], folder: Path) -> Notifier | None:
+    """What the caller wants, else what this server's environment says, else the user's settings. Raises Refusal."""
     if params.notify_command is not None:
         command = command_in(params.notify_command)
         if command is None:
             raise Refusal("invalid_input", "notify_command is no JSON list of texts with a program as its first.")
-    elif configured := environ.get(COMMAND):
-        command = command_in(configured)
-        problem = "command_unusable" if command is None else None
-    return Notice(
-        params.notify_seat or environ.get(TARGET, ""),
-        params.notify_sender or environ.get(SENDER, ""),
-        command,
-        problem,
-        environ.get(FOLDER) or _own_folder(),
-    )
+        return Notifier(command)
+    if written := environ.get(COMMAND):
+        command = command_in(written)
+        return Notifier(command, None if command else "command_unusable")
+    return notifier_set_for(folder, ending_of(params))
 
 
 def command_in(text: str) -> list[str] | None:
@@ -96,7 +103,7 @@ def _own_folder() -> str | None:
 
 def reporter(folder: Path) -> list[str]:
     """The program that keeps the report of a run and delivers its notice."""
-    return [sys.executable, "-I", "-S", str(Path(report.__file__).resolve()), str(folder)]
+    return [sys.executable, "-I", "-S", os.path.abspath(report.__file__), str(folder)]
 
 
 def notify_flag(folder: Path) -> str:
@@ -126,19 +133,20 @@ async def send_if_unsent(record: RunRecord) -> None:
         return
     sender = await asyncio.to_thread(_started, record, record.end)
     for _ in range(MOST_LOOKS):
-        if sender.poll() is not None:
+        SENDING.difference_update([process for process in tuple(SENDING) if process.poll() is not None])
+        if sender not in SENDING:
             return
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def _is_due(record: RunRecord) -> bool:
-    return (record.folder / report.SETTINGS).is_file() and not (record.folder / report.NOTICE).exists()
+    return os.path.isfile(record.folder / report.SETTINGS) and not os.path.lexists(record.folder / report.NOTICE)
 
 
 def _started(record: RunRecord, end: End) -> "subprocess.Popen[bytes]":
     """It is a process of its own, so that it finishes even where the server does not wait for it."""
     payload = {"status": end.status, "reason_code": end.reason_code, "reason_detail": end.reason_detail}
-    return subprocess.Popen(
+    sender = subprocess.Popen(
         [*reporter(record.folder), report.UNREPORTED],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -146,3 +154,5 @@ def _started(record: RunRecord, end: End) -> "subprocess.Popen[bytes]":
         env={**os.environ, report.PAYLOAD: json.dumps(payload)},
         start_new_session=True,
     )
+    SENDING.add(sender)
+    return sender

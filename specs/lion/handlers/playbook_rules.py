@@ -39,8 +39,19 @@ def _switch_or_text(value: object) -> str | None:
     return None if isinstance(value, bool | str) else "has to be true, false or a text"
 
 
-def _mapping(value: object) -> str | None:
-    return None if isinstance(value, Mapping) else "has to be a mapping"
+def _artifacts(value: object) -> str | None:
+    """What a path may be li looks at once it knows where it leads."""
+    expected = value.get("expected") if isinstance(value, Mapping) else None
+    if not isinstance(expected, list):
+        return 'has to be a mapping with a list "expected"'
+    ids = [item.get("id") if isinstance(item, Mapping) else None for item in expected]
+    if not all(isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in ids):
+        return "has one without an id of letters, digits, _ and -"
+    if len(set(ids)) < len(ids):
+        return "has two of one id"
+    if not all(isinstance(item.get("path"), str) and item["path"] for item in expected):
+        return "has one without a path"
+    return None
 
 
 def _number(least: int, most: int) -> Rule:
@@ -73,7 +84,7 @@ RULES: Final[Mapping[str, Rule | None]] = {
     **dict.fromkeys(("bare", "dry_run", "show_graph"), _switch),
     **dict.fromkeys(("max_agents", "max_ops"), _number(0, 50)),
     "args": _arguments,
-    "artifacts": _mapping,
+    "artifacts": _artifacts,
     "effort": _effort,
     "prompt": _prompt,
     "with_synthesis": _switch_or_text,

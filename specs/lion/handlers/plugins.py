@@ -1,5 +1,6 @@
 """What plugins bring, as their manifests say. Whether a plugin is trusted and switched on only li knows, when it runs."""
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Literal
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from .bounded_reading import text_of
+from .bounded_reading import leads_into, text_of
 from .places import NAME, roots_from
 
 LARGEST_MANIFEST = 1 << 16  # bytes
@@ -38,7 +39,7 @@ def named_in_plugins(kind: Kind, name: str, folder: Path) -> Path | None:
 
 def _bundles(folder: Path) -> Iterator[Path]:
     try:
-        yield from sorted(islice((path for path in folder.iterdir() if path.is_dir()), MOST_PLUGINS))
+        yield from sorted(islice((path for path in folder.iterdir() if os.path.isdir(path)), MOST_PLUGINS))
     except OSError:
         return
 
@@ -52,7 +53,7 @@ def _files(kind: Kind, bundle: Path) -> Iterator[tuple[str, Path]]:
         return
     for entry in declared[:MOST_FILES]:
         path = bundle / str(entry).replace("\0", "")
-        if path.is_file() and path.resolve().is_relative_to(bundle.resolve()):
+        if os.path.isfile(path) and leads_into(path, bundle):
             yield f"{plugin}/{path.stem.removesuffix('.playbook')}", path
 
 

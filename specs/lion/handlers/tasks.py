@@ -35,7 +35,8 @@ def task_of(kind: Kind, params: Params) -> Task:
             "The run has no model. Give it as the first item of query beside the task, or name a profile with agent."
         )
         raise Refusal("invalid_input", sentence)
-    if task.text is None and not query and not _brings_a_task(params):
+    said = query[-1] if task.text is None and query else task.text
+    if not (said or "").strip() and not _brings_a_task(params):
         raise Refusal(
             "invalid_input", "The run has no task. Give prompt, prompt_file, or the task as last item of query."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias
@@ -23,6 +23,7 @@ class Caller:
     subject: str = "local"
     account: str | None = None
     scopes: frozenset[str] = frozenset()
+    credentials: str | None = field(default=None, repr=False, compare=False)  # the key that was sent, for forwarding
 
 
 LOCAL: Final = Caller()

@@ -8,13 +8,16 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 import mcp_types as types
-from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server import CacheHint, InitializationOptions, Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 
 from . import log
 from .admission import Admission
 from .backend import Backend
+from .call import LOCAL, Caller
+from .offered_messages import OfferedMessages
+from .protocols import INITIALIZE, Offer
 from .refusal import Refusal
 from .registry import Registry
 from .surface import Surface, ToolCall, UnknownToolError, refused_answer
@@ -34,12 +37,19 @@ _FRESH = CacheHint(ttl_ms=300_000, scope="public")
 _END_SECONDS = 10.0
 
 
-def build_server(registry: Registry, backends: Mapping[str, Backend], surface: str | None = None) -> McpServer:
-    """A server that shows the verbs of `registry` on a surface: `tools`, `request`, or None for the registry's own."""
+def build_server(
+    registry: Registry, backends: Mapping[str, Backend], surface: str | None = None, caller: Caller = LOCAL
+) -> McpServer:
+    """A server that shows the verbs of `registry` on a surface: `tools`, `request`, or None for the registry's own.
+
+    `caller` is who calls where the transport does not tell: under stdio. An HTTP request tells it in its state.
+    """
     shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
-    handlers = _Handlers(shown)
+    offer = Offer.of(registry)
+    handlers = _Handlers(shown, caller)
     identity = registry.server
-    server: McpServer = Server(
+    server = _OfferingServer(
+        offer,
         identity.name,
         version=identity.version,
         title=identity.title,
@@ -50,15 +60,67 @@ def build_server(registry: Registry, backends: Mapping[str, Backend], surface: s
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
     )
-    server.middleware.append(_name_no_method)
+    server.middleware.extend((_name_no_method, _Negotiation(offer)))
+    server.add_request_handler("server/discover", types.RequestParams, _Discovery(server, offer))
     return server
+
+
+class _OfferingServer(Server[Any]):
+    """The SDK's server, which speaks every revision, kept to those that are offered."""
+
+    def __init__(self, offer: Offer, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._offer = offer
+
+    async def run(
+        self,
+        read_stream: Any,
+        write_stream: Any,
+        initialization_options: InitializationOptions,
+        raise_exceptions: bool = False,
+    ) -> None:
+        offered = OfferedMessages(read_stream, write_stream, self._offer)
+        await super().run(offered, write_stream, initialization_options, raise_exceptions)
+
+
+class _Negotiation:
+    """Settles on a revision that is offered, where the SDK would take any that it knows."""
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == INITIALIZE and self._offer.handshake and isinstance(ctx.params, dict):
+            requested = ctx.params.get("protocolVersion")
+            if isinstance(requested, str):
+                # In place: the SDK reads this very object again when it notes which revision the connection is of.
+                ctx.params["protocolVersion"] = self._offer.negotiated(requested)
+        return await call_next(ctx)
+
+
+class _Discovery:
+    """Tells a client what there is, before it settles on a revision."""
+
+    def __init__(self, server: McpServer, offer: Offer) -> None:
+        self._server = server
+        self._revisions = list(offer.revisions)
+
+    async def __call__(
+        self, context: ServerRequestContext[Any], params: types.RequestParams | None
+    ) -> types.DiscoverResult:
+        return types.DiscoverResult(
+            supported_versions=self._revisions,
+            capabilities=self._server.get_capabilities(protocol_version=context.protocol_version),
+            instructions=self._server.instructions,
+        )
 
 
 class _Handlers:
     """What the SDK calls. Both methods return wire forms, which it checks and sends."""
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, surface: Surface, caller: Caller) -> None:
         self._surface = surface
+        self._caller = caller
         self._list = _complete({"tools": surface.tools()})
 
     async def list_tools(self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> Any:
@@ -68,13 +130,14 @@ class _Handlers:
 
     async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Any:
         meta = (context.params or {}).get("_meta")
-        call = ToolCall(
-            tool=params.name,
-            arguments=params.arguments or {},
-            meta=meta if isinstance(meta, dict) else {},
-            report=context.session.report_progress,
-        )
         try:
+            call = ToolCall(
+                tool=params.name,
+                arguments=params.arguments or {},
+                meta=meta if isinstance(meta, dict) else {},
+                caller=self._who(context),
+                report=context.session.report_progress,
+            )
             return _complete(await _undisturbed(self._surface.call(call)))
         except UnknownToolError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
@@ -84,6 +147,13 @@ class _Handlers:
             log.failure("a request failed", error, correlation_id=correlation)
             message = f"Something went wrong in the server. The server's log has more under {correlation}."
             return _complete(refused_answer(Refusal("internal", message)))
+
+    def _who(self, context: ServerRequestContext[Any]) -> Caller:
+        if context.request is None:
+            return self._caller
+        # Whoever lets requests in has put it there. A request without it is a fault, and never somebody local.
+        caller: Caller = context.request.state.caller
+        return caller
 
 
 async def _name_no_method(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from .job_operations import JobOperations
 from .launch import Launch, is_too_long
 from .process_identity import own_identity
 from .refusal import Refusal
-from .registry import Registry, Run, Verb
+from .registry import Registry, Verb
 from .run_record import RunRecord, new_run_id
 from .run_view import started
 from .worker_threads import WorkerThreads
@@ -93,13 +92,14 @@ class JobsBackend:
 
     def objection(self, verb: Verb, further: Mapping[str, Any]) -> str | None:
         """Why these parameters cannot be flags of the verb's command, beside those that it has; None when they can."""
-        return self._command_line.objection(verb, further)
+        return self._command_line.objection(verb, further, args=())
 
     async def close(self) -> None:
         """Let go of everything but the runs."""
-        if self._opened is not None:
+        if self._opened is None:
+            await self._threads.close()
+        else:
             await self._opened.close()
-        self._threads.close()
 
     async def _spawn(self, call: Call, bound: _Bound) -> dict[str, Any]:
         keeper = await self._keeper()
@@ -134,7 +134,7 @@ class JobsBackend:
             verb=call.verb.name,
             label=launch.label,
             command=command,  # as the spec has it: what the environment fills in may be a secret
-            cwd=str(launch.cwd or os.getcwd()),
+            cwd=_folder(launch),
             folder=launch.folder,
             owner=own_identity(),
             submitted_at=datetime.now(UTC),
@@ -162,20 +162,14 @@ class JobsBackend:
 
     def _load(self) -> tuple[Any, Callable[..., RunKeeper], Any]:
         """What is slow to load, and the place where runs are kept. Raises Refusal."""
-        from .run_keeper import Limits, RunKeeper, open_place
+        from .run_keeper import Limits, RunKeeper
+        from .run_place import open_place
 
         place = open_place(self._registry.server.distribution, self._name, self._state)
         return place, RunKeeper, Limits(**self._entry["limits"])
 
     async def _ask(self, words: Sequence[str], *, timeout: float = _ASK_SECONDS) -> Any:  # noqa: ASYNC109
-        return await self._command_line.ask(words, seconds=timeout, reply=self._reply, kinds=self._registry.kinds)
-
-    @property
-    def _reply(self) -> Run:
-        """How replies of the command line are read: as those of its verbs are."""
-        name = self._entry["command_line"]
-        reply = next((verb.run.reply for verb in self._registry.verbs if verb.run.backend == name), {"form": "json"})
-        return Run(name, (), reply, {}, "", "")
+        return await self._command_line.ask(words, seconds=timeout, kinds=self._registry.kinds)
 
 
 def _starts(verb: Verb) -> bool:
@@ -191,6 +185,13 @@ def _key(call: Call, name: str) -> Key:
 
     arguments = {param: value for param, value in call.arguments.items() if param != _KEY}
     return Key(call.caller.account or call.caller.subject, call.verb.name, name, digest(arguments))
+
+
+def _folder(launch: Launch) -> str:
+    try:
+        return str((launch.cwd or Path()).absolute())
+    except OSError:
+        raise Refusal("unavailable", "The folder that the server works in is gone.") from None
 
 
 def _unsayable(launch: Launch) -> Refusal | None:

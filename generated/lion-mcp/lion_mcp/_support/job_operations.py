@@ -54,13 +54,13 @@ class JobOperations:
         keeper, loop = await self._keeper(), asyncio.get_running_loop()
         end = min(loop.time() + max_wait, call.last_end)
         with keeper.changes() as changed:
-            found = await keeper.each(run_ids, patient=True)
-            while _Groups(run_ids, found).is_worth_waiting and (left := end - loop.time()) > 0:
+            found = dict(zip(run_ids, await keeper.each(run_ids, patient=True), strict=True))
+            while (waiting := _Groups(run_ids, found).worth_waiting_for) and (left := end - loop.time()) > 0:
                 await _until(changed, min(left, poll_interval))
                 changed.clear()
-                found = await keeper.each(run_ids, patient=False)
+                found.update(zip(waiting, await keeper.each(waiting, patient=False), strict=True))
         waited = {"max_wait": max_wait, "poll_interval": poll_interval}
-        return {"runs": list(map(row, run_ids, found)), **_Groups(run_ids, found).told, **waited}
+        return {"runs": [row(run_id, found[run_id]) for run_id in run_ids], **_Groups(run_ids, found).told, **waited}
 
     async def kill(self, call: Call, *, run_id: str) -> _Json:
         """Stop a run and what it has started."""
@@ -80,19 +80,19 @@ class JobOperations:
 class _Groups:
     """Runs that are waited for, by how they stand."""
 
-    def __init__(self, run_ids: Sequence[str], found: Sequence[Look]) -> None:
-        seen = {run_id: look for run_id, look in zip(run_ids, found, strict=True) if isinstance(look, Seen)}
+    def __init__(self, run_ids: Sequence[str], found: Mapping[str, Look]) -> None:
+        seen = {run_id: look for run_id in run_ids if isinstance(look := found[run_id], Seen)}
         unended = {run_id: look for run_id, look in seen.items() if not look.reading.terminal}
         now = datetime.now(UTC)
-        self._all_terminal = len(seen) == len(set(run_ids)) and not unended
+        self._all_terminal = len(seen) == len(found) and not unended
         self._stopped = [run_id for run_id, look in unended.items() if look.reading.possibly_orphaned]
         self._unresolved = [run_id for run_id, look in unended.items() if is_unresolved(look.record, now)]
         others = {*self._stopped, *self._unresolved}
         self._pending = [run_id for run_id in unended if run_id not in others]
 
     @property
-    def is_worth_waiting(self) -> bool:
-        return bool(self._pending or self._stopped)
+    def worth_waiting_for(self) -> Sequence[str]:
+        return [*self._pending, *self._stopped]
 
     @property
     def told(self) -> _Json:

@@ -14,9 +14,10 @@ from .processes import Process, UnreadableError, exists
 from .run_record import Identity
 
 _KERNEL_THREAD: Final = 0x00200000  # PF_KTHREAD: it has no environment, and nobody starts one
+_EXITING: Final = 0x00000004  # PF_EXITING: it has let go of its memory already, or is about to
 # A program that is just being loaded has neither arguments nor an environment for a moment.
 LOADING_LOOKS: Final = 20
-_LOADING_SECONDS: Final = 0.005
+_LOADING_SECONDS: Final = 0.01
 
 
 class LinuxProcesses:
@@ -58,9 +59,8 @@ class LinuxProcesses:
             value = _value(variables, variable)
             if loaded and value is None:
                 return None
-            now = self.process(process.pid)
-            if now is None or now.identity != process.identity or not now.live:
-                return None  # it ended meanwhile, and what was read may be another one's
+            if not self._is_at_work(process):
+                return None  # and what was read may be another one's
             if loaded:
                 return value
             time.sleep(_LOADING_SECONDS)
@@ -83,6 +83,14 @@ class LinuxProcesses:
         except OSError:
             return None
         return None if flags & _KERNEL_THREAD else process
+
+    def _is_at_work(self, process: Process) -> bool:
+        """Whether a process that was seen before is still there, and not about to end."""
+        try:
+            now, flags = self._seen(process.pid)
+        except OSError:
+            return False
+        return now.identity == process.identity and now.live and not flags & _EXITING
 
     def _seen(self, pid: int) -> tuple[Process, int]:
         """A process and its flags."""

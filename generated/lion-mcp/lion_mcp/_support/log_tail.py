@@ -58,8 +58,7 @@ def _tail(log: int, characters: int, read: Read) -> Tail:
     if not whole:
         size = os.fstat(log).st_size
         data, start, _ = _end(log, size, characters, read)
-    if start > 0:
-        data = _without_torn_character(data)
+    # What is torn at the front is more than was asked for, and is cut off with that.
     text, cut = _fitting(data.decode(errors="replace"), characters)
     return Tail(text, size, start > 0 or cut)
 
@@ -90,13 +89,6 @@ def _piece(log: int, count: int, offset: int, read: Read) -> bytes:
 def _beginning_in(data: bytes) -> int:
     """At least how many characters begin in these bytes."""
     return len(data) - len(data.translate(None, _FIRST_BYTES))
-
-
-def _without_torn_character(data: bytes) -> bytes:
-    for torn in range(_CHARACTER_BYTES):
-        if torn == len(data) or data[torn] in _FIRST_BYTES:
-            return data[torn:]
-    return data
 
 
 def _fitting(text: str, characters: int) -> tuple[str, bool]:

@@ -73,4 +73,4 @@ def _is_held(processes: Processes, ended: Process, owner: Identity) -> bool:
     if ended.parent != owner.pid:
         return False
     parent = processes.process(owner.pid)
-    return parent is not None and parent.live and processes.same(parent.identity, owner)
+    return parent is not None and processes.same(parent.identity, owner)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -53,6 +53,33 @@ class VerbLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpServe:
+    """How a server is served over HTTP, unless it is told otherwise when it starts."""
+
+    host: str
+    port: int
+    path: str
+    origins: tuple[str, ...]  # web pages that may call, as `https://app.example`
+    hosts: tuple[str, ...]  # names that the server is called by, beside those of the own machine
+    replies: str  # json | stream
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """How a server can be reached, and in which revisions of the protocol."""
+
+    protocols: tuple[str, ...]  # newest first
+    stdio: bool
+    http: HttpServe | None
+
+
+# What a registry means that says nothing about how it is served.
+STDIO_ALONE: Final = Serve(
+    ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"), stdio=True, http=None
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """What runs a verb: a backend, its target there, how the reply is read, and the generated function."""
 
@@ -87,6 +114,7 @@ class Verb:
     examples: tuple[JsonObject, ...]
     run: Run
     digest: str
+    idempotent: str | None = None  # key | derived: how the same call is known again
 
     @property
     def required(self) -> list[str]:
@@ -113,6 +141,8 @@ class Registry:
     backends: Mapping[str, JsonObject]
     verbs: tuple[Verb, ...]
     digest: str
+    serve: Serve = STDIO_ALONE
+    access: JsonObject | None = None  # verify, scopes and pin; without it nobody is asked who he is
     _by_name: dict[str, Verb] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -163,6 +193,17 @@ def from_data(data: JsonObject) -> Registry:
         backends=data["backends"],
         verbs=tuple(map(_verb, data["verbs"])),
         digest=data["digest"],
+        serve=_serve(data["serve"]) if "serve" in data else STDIO_ALONE,
+        access=data.get("access"),
+    )
+
+
+def _serve(data: JsonObject) -> Serve:
+    http = data["http"]
+    return Serve(
+        protocols=tuple(data["protocols"]),
+        stdio=data["stdio"],
+        http=http and HttpServe(**{**http, "origins": tuple(http["origins"]), "hosts": tuple(http["hosts"])}),
     )
 
 

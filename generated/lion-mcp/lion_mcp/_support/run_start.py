@@ -59,7 +59,7 @@ class RunStart:
             child = start(order.launch, order.program, order.environment, record.cwd)
         except StartError as error:
             with suppress(StoreError):  # then it is settled later, as a start of which nothing is known
-                self._runs.spawn_failed(record.run_id, start_failed(str(error), now), now)
+                self._runs.spawn_failed(record.run_id, start_failed(str(error), now), now, "observed")
             raise
         leader = identity_of(child.pid) or Identity(child.pid, "")
         now = datetime.now(UTC)

@@ -99,13 +99,15 @@ NEWEST_WITH_STATUS: Final = (
     .limit(bindparam("limit", type_=Integer))
 )
 ALL_UNENDED: Final = select(RUNS).where(_UNENDED).order_by(_NEWEST_FIRST)
+SEVERAL: Final = select(RUNS).where(RUNS.c.run_id.in_(bindparam("runs", expanding=True)))
 AMONG: Final = select(RUNS.c.run_id).where(RUNS.c.run_id.in_(bindparam("runs", expanding=True)))
 ENDED_BEFORE: Final = select(RUNS.c.run_id).where(RUNS.c.finished_at < bindparam("moment"))
 FORGET_RUN: Final = delete(RUNS).where(_RUN)
 FORGET_KEYS: Final = delete(KEYS).where(KEYS.c.run_id == bindparam("run"))
 # A second word about the same thing changes nothing: each of these finds its row only as long as nothing is said yet.
 START: Final = update(RUNS).where(_RUN, _UNENDED, RUNS.c.spawn_state == "preparing")
-REQUEST_STOP: Final = update(RUNS).where(_RUN, _UNENDED, RUNS.c.stop_requested_at.is_(None))
+# What has exited by itself cannot be stopped any more.
+REQUEST_STOP: Final = update(RUNS).where(_RUN, _UNENDED, RUNS.c.stop_requested_at.is_(None), RUNS.c.exited_at.is_(None))
 EXIT: Final = update(RUNS).where(_RUN, RUNS.c.exited_at.is_(None))
 END: Final = update(RUNS).where(_RUN, _UNENDED)
 REPORT_LATE: Final = update(RUNS).where(_RUN, _ENDED, RUNS.c.late_report.is_(None))

@@ -17,8 +17,19 @@ _ERRORS: Final[Mapping[str, dict[str, str]]] = {
     "absent": {"kind": "not_found", "message": "There is no run with this id."},
     "unreadable": {"kind": "record_unusable", "message": "The record of this run cannot be read."},
 }
-_STARTED: Final = "run_id label status terminal outcome reason_code spawn_state pid submitted_at details".split()
-_OUTPUT: Final = "run_id record_state status terminal outcome".split()
+_STARTED: Final = (
+    "run_id",
+    "label",
+    "status",
+    "terminal",
+    "outcome",
+    "reason_code",
+    "spawn_state",
+    "pid",
+    "submitted_at",
+    "details",
+)
+_OUTPUT: Final = ("run_id", "record_state", "status", "terminal", "outcome")
 
 
 def row(run_id: str, found: Look) -> dict[str, Any]:
@@ -104,7 +115,6 @@ def _launch(record: RunRecord, log: Tail | None) -> dict[str, Any]:
         "log": _path(record.log),
         "log_bytes": log.log_bytes if log else 0,
         "pgid": record.pgid,
-        "pid_started_at": _time(record.started_at),
     }
 
 

@@ -53,6 +53,7 @@ class RunWatch:
         self._grace = timedelta(seconds=grace)
         self._watching = False
         self._woken = False
+        self._failing = False
 
     def wake(self) -> None:
         """There are runs without an end, or may be."""
@@ -77,8 +78,11 @@ class RunWatch:
         try:
             findings = await self._threads.read(self._find)
         except Exception as error:
-            log.failure("a look at runs failed", error)
+            if not self._failing:  # once is enough, however long that lasts
+                log.failure("a look at runs failed", error)
+            self._failing = True
             return True
+        self._failing = False
         for run_id in findings.due:
             self._settling.begin(run_id)
         for run_id in findings.overlong:

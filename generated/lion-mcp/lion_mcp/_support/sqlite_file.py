@@ -78,7 +78,6 @@ def _make(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, patience: float) -> None:
-    connection.isolation_level = None  # transactions begin where `begin` says, not where the driver guesses
     # One damaged text makes one record unreadable, not every read that comes across it.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     _write_ahead(connection, time.monotonic() + patience)

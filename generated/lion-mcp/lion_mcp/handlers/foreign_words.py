@@ -1,8 +1,10 @@
 """What li, its runs and other people's files say, made fit to travel on: valid Unicode, no control characters, bounded."""
 
 import math
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from unicodedata import category
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
@@ -22,6 +24,11 @@ def shown_text(text: str, most: int) -> str:
 def shown_line(text: str, most: int) -> str:
     """The same on one line."""
     return shown_text(" ".join(text.split()), most)
+
+
+def shown_path(path: Path, most: int = 4096) -> str:
+    """A path as text, whatever bytes it is made of."""
+    return shown_text(os.fsencode(path).decode(errors="replace"), most)
 
 
 def is_plain(text: str) -> bool:

@@ -11,7 +11,6 @@ from lion_mcp.interface import Call, Refusal
 from .foreign_words import is_plain, shown_line
 
 MOST_ARGUMENTS = 100
-LONGEST_DESCRIPTION = 200  # characters
 LONGEST_DEFAULT = 2000  # characters
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]{0,63}")  # of an argument that can be a parameter and a flag
 HINT = re.compile(r"\[--(?P<name>[A-Za-z][\w-]*)(?P<value> +[A-Z_][A-Z0-9_]*)?\]", re.ASCII)
@@ -26,7 +25,6 @@ class Argument:
 
     name: str
     type: str  # a key of TYPES
-    help: str = ""
     default: object = None
     required: bool = False
 
@@ -72,14 +70,8 @@ def _can_be_given(argument: Argument, taken: Collection[str]) -> bool:
 
 
 def _declared(name: str, written: Mapping[object, object]) -> Argument:
-    help_text, default = written.get("help"), written.get("default")
-    return Argument(
-        name,
-        str(written.get("type", "str")),
-        help_text if isinstance(help_text, str) else "",
-        default,
-        written.get("required") is True and default is None,
-    )
+    default = written.get("default")
+    return Argument(name, str(written.get("type", "str")), default, written.get("required") is True and default is None)
 
 
 def _hinted(hint: str) -> Iterator[Argument]:
@@ -89,12 +81,11 @@ def _hinted(hint: str) -> Iterator[Argument]:
 
 def _schema(argument: Argument) -> dict[str, object]:
     schema: dict[str, object] = {"type": TYPES[argument.type]}
-    if argument.type == "bool" and argument.default is True:
-        schema["const"] = True  # li has a flag that switches it on, and none that switches it off
+    if argument.type == "bool" and argument.default not in (None, False):
+        # li has a flag that switches it on, and none that switches it off.
+        schema |= {"const": True, "description": "The playbook has set it, and nothing here can switch it off."}
     if _fits(argument.default, argument.type):
         schema["default"] = argument.default
-    if argument.help.strip():
-        schema["description"] = shown_line(argument.help, LONGEST_DESCRIPTION)
     return schema
 
 

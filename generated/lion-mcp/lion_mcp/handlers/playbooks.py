@@ -1,13 +1,14 @@
 """Saved playbooks: where the one of a name lies, and what it declares."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lion_mcp.interface import Refusal
 
-from .bounded_reading import UnreadableError, content_of
+from .bounded_reading import UnreadableError, content_of, leads_into
 from .foreign_words import shown_line
 from .places import roots_from
 from .playbook_rules import declared_in, problem_of
@@ -55,8 +56,8 @@ def place_of(name: str, folder: Path) -> Path:
         raise Refusal("invalid_input", "A playbook is named by one word, or as <plugin>/<name>.")
     for place in folders_from(folder):
         path = place / f"{name}{SUFFIX}"
-        if not plugin and path.is_file():
-            if path.resolve().is_relative_to(place.resolve()):
+        if not plugin and os.path.isfile(path):
+            if leads_into(path, place):
                 return path
             raise Refusal("invalid_input", "The playbook is a link that leads out of the folder of playbooks.")
     if path_in_plugin := named_in_plugins("playbooks", name, folder):
@@ -81,6 +82,6 @@ def names_from(folder: Path) -> Sequence[str]:
 
 def names_in(place: Path) -> Iterator[str]:
     try:
-        yield from (path.name.removesuffix(SUFFIX) for path in place.glob(f"*{SUFFIX}") if path.is_file())
+        yield from (path.name.removesuffix(SUFFIX) for path in place.glob(f"*{SUFFIX}") if os.path.isfile(path))
     except OSError:
         return

@@ -6,6 +6,7 @@
 FOLDER is what belongs to the run alone. The settings of the notice stand there in a file, if there is one.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -87,7 +88,7 @@ def notify(
 
 
 def settings_in(folder: Path) -> dict[str, Any] | None:
-    """`command`, `problem`, `folder` and `fields` of the notice; None when none is wanted."""
+    """`command`, `failure`, `folder` and `fields` of the notice; None when none is wanted."""
     try:
         with open(folder / SETTINGS, "rb") as file:
             settings = json.loads(file.read(LARGEST_FILE))
@@ -156,11 +157,13 @@ def outcome_of(notifier: "subprocess.Popen[bytes]", payload: bytes, seconds: flo
 
 def end_group(notifier: "subprocess.Popen[bytes]") -> None:
     """It was not waited for to its end, so its id still stands for it and its group."""
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(notifier.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
         notifier.wait(timeout=1)
-    except (OSError, subprocess.TimeoutExpired):
-        return
+    with contextlib.suppress(OSError):  # what was not read is still to be written
+        if notifier.stdin is not None:
+            notifier.stdin.close()
 
 
 def fields_of(settings: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, str]:
@@ -173,7 +176,9 @@ def fields_of(settings: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
 
 def problem_with(settings: Mapping[str, Any], fields: Mapping[str, str]) -> str | None:
     """Why no notifier can be run, in one word."""
-    command, folder = settings.get("command"), settings.get("folder")
+    command, folder, failure = (settings.get(name) for name in ("command", "folder", "failure"))
+    if isinstance(failure, str):
+        return failure  # it was known when the run was started
     if not isinstance(command, list) or not command or not all(isinstance(token, str) for token in command):
         return "command_unusable"
     if not fields["sender"] and any("{sender}" in token for token in command):

@@ -10,14 +10,14 @@ from typing import Literal
 from lion_mcp.interface import RunRecord
 
 from .bounded_reading import UnreadableError, object_of
-from .foreign_words import shown_value
-from .places import shown
+from .foreign_words import shown_path, shown_value
 from .reported_ends import report_of
 
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{6}")
 LARGEST_SUMMARY = 1 << 16  # bytes
-MOST_ARTIFACTS = 1000
-MOST_SECONDS = 1.0  # for the list of them
+MOST_ARTIFACTS = 500
+LONGEST_PATH_TOLD = 1000  # characters
+MOST_SECONDS = 1.0  # for the list of artifacts
 DEEPEST = 32  # levels of folders
 
 
@@ -36,11 +36,13 @@ def folder_of(record: RunRecord) -> Path:
 
     A run that went on after its time was up did so under another id of li's own, which only the report tells.
     """
-    report, runs = report_of(record), runs_folder()
-    artifacts = Path(report.artifacts) if report and report.artifacts else None
-    if artifacts and artifacts.name == "artifacts" and RUN_ID.fullmatch(artifacts.parent.name):
-        return runs / artifacts.parent.name
-    return runs / record.run_id
+    own, report = runs_folder() / record.run_id, report_of(record)
+    told = report.artifacts if report else None
+    if told is None or "\0" in told or not os.path.isabs(told):
+        return own
+    folder = Path(told).parent
+    is_one = Path(told).name == "artifacts" and RUN_ID.fullmatch(folder.name) and folder.parent == own.parent
+    return folder if is_one else own
 
 
 def summary_in(folder: Path) -> dict[str, object] | None:
@@ -68,7 +70,10 @@ def artifacts_in(place: Path) -> Artifacts:
     cut = False
     for base, folders, names in os.walk(place, onerror=problems.append):
         below = Path(base).relative_to(place)
-        found += [shown(below / name) for name in names if os.path.isfile(os.path.join(base, name))]
+        few = names[: MOST_ARTIFACTS + 1 - len(found)]
+        found += [
+            shown_path(below / name, LONGEST_PATH_TOLD) for name in few if os.path.isfile(os.path.join(base, name))
+        ]
         if len(below.parts) == DEEPEST:
             folders.clear()
         if len(found) > MOST_ARTIFACTS or time.monotonic() > end:
@@ -88,9 +93,9 @@ def files_of_run(record: RunRecord) -> dict[str, object]:
     own = isinstance(root, str) and os.path.isabs(root) and "\0" not in root  # elsewhere, where the caller said so
     artifacts = artifacts_in(Path(str(root)) if own else folder / "artifacts")
     return {
-        "run_dir": shown(folder),
+        "run_dir": shown_path(folder),
         "run": shown_value(summary),
-        "artifacts_dir": shown(artifacts.folder),
+        "artifacts_dir": shown_path(artifacts.folder),
         "artifacts": list(artifacts.paths),
         "artifacts_state": artifacts.state,
     }

@@ -71,7 +71,6 @@ class JobStatusResultLaunch(Closed):
     log: str
     log_bytes: int
     pgid: int | None
-    pid_started_at: str | None
 
 
 class JobStatusResult(Closed):

@@ -1,5 +1,5 @@
-from hooked_mcp.interface import Ask, Call, CodeHandlers, End, Launch, RunRecord, Schema
-from hooked_mcp.models import BuildStartParams
+from jobs_with_hooks_mcp.interface import Ask, Call, CodeHandlers, End, Launch, RunRecord, Schema
+from jobs_with_hooks_mcp.models import BuildStartParams
 
 
 class Handlers(CodeHandlers):

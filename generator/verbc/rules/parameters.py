@@ -14,7 +14,14 @@ from ..spec import Run
 from .lookups import Command, commands, run_of
 
 
-_PLACES = {"jobs": "an operation", "http": "an http backend", "python": "a python backend"}
+_PLACES = {
+    "jobs": "an operation",
+    "gateway": "an operation",
+    "agents": "an operation",
+    "http": "an http backend",
+    "mcp": "an mcp backend",
+    "python": "a python backend",
+}
 
 
 def required_parameters_exist(parsed: Parsed) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .access_registry import access_of, rights_of, serving_of
 from .backends import (
     CallLimits,
     CliBackend,
@@ -14,7 +15,6 @@ from .backends import (
     VersionQuestion,
     backend_kind,
 )
-from .access_registry import access_of, rights_of, serving_of
 from .names import function_name, module_name
 from .operations import KEYS, KINDS, SPAWN, Operation, operations
 from .parse import Parsed

@@ -188,6 +188,7 @@ Protocol = Annotated[
     Literal["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], BeforeValidator(as_text)
 ]
 PROTOCOLS: tuple[Protocol, ...] = get_args(get_args(Protocol)[0])  # newest first
+Host = form(r"[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\]", "must be a name or an address, such as 127.0.0.1 or [::1]")
 Port = Annotated[int, BeforeValidator(_port)]
 UrlPath = form(r"/[A-Za-z0-9._~/-]*", "must be a path such as /mcp")
 HeaderName = form(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "must be the name of a header, such as X-Key")

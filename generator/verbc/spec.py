@@ -20,6 +20,7 @@ from .scalars import (
     ExitCode,
     Filled,
     FormatVersion,
+    Host,
     Idempotency,
     KindName,
     Line,
@@ -103,7 +104,7 @@ class Server(Written):
 class Http(Written):
     """The streamable HTTP transport."""
 
-    host: Text = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: Port = 7777
     path: UrlPath = "/mcp"
     origins: tuple[Text, ...] = ()

@@ -13,7 +13,6 @@ from ..problems import Problem, nearest, quoted
 from ..spec import Run
 from .lookups import Command, commands, run_of
 
-
 _PLACES = {
     "jobs": "an operation",
     "gateway": "an operation",

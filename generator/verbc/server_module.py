@@ -27,14 +27,15 @@ def server_module(parsed: Parsed, package: str) -> ServerModule:
         (f"{support}.backend_jobs", {"JobsBackend"} if JobsBackend in kinds else ()),
         (f"{support}.backend_python", {"PythonBackend"} if handlers else ()),
         (f"{support}.binding", {"Bindings"}),
+        (f"{support}.call", {"LOCAL", "Caller"}),
         (f"{support}.registry", {"load"}),
         (f"{support}.server_mcp", {"McpServer", "build_server"}),
         (f"{package}.interface", {protocol_name(name) for name in handlers}),
     ]
     keeps_state = JobsBackend in kinds
     given = [f"{name}: {protocol_name(name)} | None = None" for name in handlers]
-    keywords = [*(["state: Path | None = None"] if keeps_state else []), *given]
-    parameters = ["surface: str | None = None", *(["*", *keywords] if keywords else [])]
+    keywords = ["caller: Caller = LOCAL", *(["state: Path | None = None"] if keeps_state else []), *given]
+    parameters = ["surface: str | None = None", "*", *keywords]
     made = sorted(backends, key=lambda name: ORDER.index(type(backends[name])))
     return ServerModule(
         imports=import_block([[("pathlib", ("Path",))], own]),
@@ -50,9 +51,8 @@ def server_module(parsed: Parsed, package: str) -> ServerModule:
 
 
 def _text(*, keeps_state: bool) -> str:
-    if keeps_state:
-        return 'The server of this package, on the surface "tools" or "request"; `state` is the folder that it keeps.'
-    return 'The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool.'
+    text = 'The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells'
+    return f"{text}, `state` the folder that it keeps." if keeps_state else f"{text}."
 
 
 def _variable(name: str) -> str:

@@ -39,6 +39,7 @@ from .requests import (
     renamings_have_an_effect,
     requests_can_say_it,
     services_are_addresses,
+    statuses_can_happen,
     targets_are_requests,
 )
 from .serving import (
@@ -97,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     access_has_an_effect,
     keys_are_asked_of_a_service,
     services_are_addresses,
+    statuses_can_happen,
     idempotency_has_an_effect,
     limits_have_an_effect,
     handlers_are_modules,

@@ -14,6 +14,7 @@ from .scalars import (
     ExpandedText,
     Filled,
     HandlersFile,
+    HeaderName,
     KindName,
     Line,
     ParameterName,
@@ -133,9 +134,9 @@ class JobsBackend(Written):
 class HttpBackend(Written):
     """A REST service."""
 
-    http: Line
-    credentials: Text | None = None
-    headers: dict[Text, Text] = {}
+    http: Expanded
+    credentials: Annotated[Literal["forward"], BeforeValidator(as_text)] | None = None
+    headers: dict[HeaderName, ExpandedText] = {}
     reply: Reply = "json"
     refusals: dict[ExitCode, KindName] = {}
     limits: CallLimits = CallLimits()

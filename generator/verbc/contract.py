@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .access_registry import access_of, rights_of, serving_of
 from .backends import (
     CallLimits,
     CliBackend,
+    HttpBackend,
     JobsBackend,
     PythonBackend,
     Reply,
@@ -14,7 +16,7 @@ from .backends import (
     backend_kind,
 )
 from .names import function_name, module_name
-from .operations import KINDS, SPAWN, Operation, operations
+from .operations import KEYS, KINDS, SPAWN, Operation, operations
 from .parse import Parsed
 from .schemas import Types
 from .source import native
@@ -70,6 +72,8 @@ def registry_of(parsed: Parsed) -> dict[str, Any]:
         },
         "surface": spec.surface,
         "feedback": spec.feedback,
+        "serve": serving_of(spec.serve),
+        "access": access_of(spec),
         "limits": {
             "body": limits.body,
             "ops": limits.ops,
@@ -130,6 +134,13 @@ def _backend(backend: object) -> dict[str, Any]:
                 "grace": limits.grace or GRACE,
             },
         }
+    if isinstance(backend, HttpBackend):
+        return {
+            "kind": backend_kind(backend),
+            "url": backend.http,
+            "credentials": backend.credentials,
+            "headers": dict(backend.headers),
+        }
     assert isinstance(backend, CliBackend)  # noqa: S101 - no other kind is built
     return {
         "kind": backend_kind(backend),
@@ -158,16 +169,19 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "summary": verb.summary,
         "description": verb.description.strip() if verb.description else None,
         "effect": effect,
-        "hints": _hints(effect, verb, open_world=operation.open if operation else isinstance(backend, CliBackend)),
+        "hints": _hints(
+            effect, verb, open_world=operation.open if operation else isinstance(backend, CliBackend | HttpBackend)
+        ),
         "params": params,
         "result": None if verb.result is None else types.advertised(verb.result),
         "fingerprint": fingerprint(params),
         "fingerprint_required": verb.fingerprint == "required",
+        "idempotent": verb.idempotent if verb.idempotent in KEYS else None,
         "required_unenforced": _unenforced(verb, types),
         "varies_with": dict(verb.varies_with),
         "refused": dict(verb.refused),
         "unavailable": verb.unavailable,
-        "requires": list(verb.requires or ()),
+        "requires": rights_of(name, verb, parsed.spec),
         "plan": operation.plan if operation else None,
         "limits": _limits(name, verb, backend_name, parsed, waits=operation is not None and operation.waits),
         "examples": [_example(example, verb, types) for example in verb.examples],
@@ -223,7 +237,7 @@ def _run(name: str, verb: Verb, backend_name: str, target: str, parsed: Parsed) 
     backend = parsed.spec.backends[backend_name]
     reply: Reply = "json"
     refusals: dict[str, str] = {}
-    if isinstance(backend, CliBackend) and verb.run:
+    if isinstance(backend, CliBackend | HttpBackend) and verb.run:
         reply = verb.run.reply or backend.reply
         refusals = dict(sorted({**backend.refusals, **verb.run.refusals}.items(), key=lambda item: int(item[0])))
     return {

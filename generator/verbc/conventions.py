@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from .operations import KEY
 from .schemas import Node, Types
 from .spec import Run, Schema, Verb
 
@@ -37,7 +38,7 @@ def arguments(verb: Verb, run: Run, types: Types) -> list[Argument]:
     flags = [
         _flag(name, node, run, types)
         for name, node in verb.params.items()
-        if name not in run.positional and name not in run.held
+        if name not in (*run.positional, *run.held, KEY)
     ]
     return [*flags, *(Argument(name, "positional") for name in run.positional)]
 

@@ -7,7 +7,7 @@ where it was written.
 from typing import Any
 
 from .merge import merge
-from .operations import KEY, key_part, operation_of, placed
+from .operations import KEY, KEYS, key_part, operation_of, placed
 from .problems import Mark, Problem, SpecError, nearest, quoted
 from .source import Map, Seq
 
@@ -46,7 +46,7 @@ class _Assembly:
         whole = self._with_parts(verb)
         if operation := operation_of(whole, self.backends):
             whole = merge(placed(operation.part, whole.values_at["run"]), whole)
-        return self._with_key(whole) if whole.get("idempotent") == "key" else whole
+        return self._with_key(whole) if whole.get("idempotent") in KEYS else whole
 
     def _with_parts(self, verb: Map) -> Map:
         use = verb.get("use", ())
@@ -67,7 +67,8 @@ class _Assembly:
             sentence = f'{quoted(KEY)} is the parameter that "idempotent" adds; name yours otherwise'
             self.problems.append(Problem(params.keys_at[KEY], sentence))
             return verb
-        return merge(verb, key_part(verb.values_at["idempotent"], with_result=isinstance(verb.get("result"), Map)))
+        with_result = isinstance(verb.get("result"), Map)
+        return merge(verb, key_part(verb["idempotent"], verb.values_at["idempotent"], with_result=with_result))
 
 
 def _unknown_part(name: Any, mark: Mark, shared: Map) -> Problem:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from .backends import CliBackend, JobsBackend, PythonBackend
+from .backends import CliBackend, HttpBackend, JobsBackend, PythonBackend
 from .contract import backend_and_target, is_spawn
 from .conventions import Argument, arguments
 from .ir import Function, VerbModule
@@ -10,6 +10,7 @@ from .literals import Code, bracketed, call, docstring, python, signature
 from .modelling import Models, import_block, verbs_by_module
 from .names import field_name, function_name, protocol_name
 from .parse import Parsed
+from .requests import WITHOUT_BODY, members, places_of
 from .spec import Verb
 
 
@@ -39,6 +40,9 @@ class _Functions:
             head = signature(f"def {own}", [f"params: {params}"] if params else [], "list[str]")
             command = [*target.split(), *backend.args] if isinstance(backend, CliBackend) else target.split()[1:]
             body = self._command(verb, command)
+        elif isinstance(backend, HttpBackend):
+            head = signature(f"def {own}", [f"params: {params}"] if params else [], "HttpRequest")
+            body = self._request(verb, target)
         elif isinstance(backend, JobsBackend):
             head = signature(f"async def {own}", ["jobs: JobOperations", f"params: {params}", "call: Call"], "object")
             given = [f"{name}=params.{field_name(name)}" for name in verb.params]
@@ -62,6 +66,28 @@ class _Functions:
         positional = [call("*positionals", last, 8, 8)] if last else []
         return Code(f"return {bracketed('[', [*words, *flags, *further, *positional], ']', 4, explode=True)}")
 
+    def _request(self, verb: Verb, target: str) -> Code:
+        assert verb.run is not None  # noqa: S101 - the rules saw to it
+        method, _, path = target.partition(" ")
+        parts = {
+            "segments": [(name, self._value(name, verb)) for name in places_of(target)],
+            "query" if method in WITHOUT_BODY else "body": [
+                (member, self._value(name, verb)) for name, member in members(verb, verb.run, target)
+            ],
+        }
+        given: list[str] = [python(method), python(path)]
+        for name, pairs in parts.items():
+            if pairs:
+                entries = [f"{python(key)}: {value}" for key, value in pairs]
+                given.append(f"{name}={bracketed('{', entries, '}', 8, explode=len(entries) > 1)}")
+        return Code(f"return {call('http_request', given, 11, 4)}")
+
+    def _value(self, name: str, verb: Verb) -> str:
+        """A parameter's value; where null can be given, that is told from nothing."""
+        if "null" in self.types.admitted(verb.params[name]):
+            return f"nullable(params, {python(field_name(name))})"
+        return f"params.{field_name(name)}"
+
     def imports(self, verbs: Mapping[str, Verb], functions: tuple[Function, ...]) -> tuple[Code, ...]:
         backends = {backend_and_target(verb)[0] for verb in verbs.values()}
         protocols = {
@@ -74,10 +100,12 @@ class _Functions:
         for name in verbs:
             if model := self.models.params.get(name):
                 params.setdefault(f"{self.package}.models.{self.models.homes[model]}", set()).add(model)
+        requesting = {name for name in ("http_request", "nullable") if f"{name}(" in code}
         own: list[tuple[str, Iterable[str]]] = [
             (f"{self.package}._support.argv", words),
             (f"{self.package}._support.binding", {"Binding"}),
             (f"{self.package}._support.call", {"Call"} if protocols or operating else ()),
+            (f"{self.package}._support.http_request", requesting | ({"HttpRequest"} if requesting else set())),
             (f"{self.package}._support.job_operations", {"JobOperations"} if operating else ()),
             (f"{self.package}.interface", protocols),
             *params.items(),

@@ -158,6 +158,9 @@ class Package:
     interface: Interface | None
     server: ServerModule
     keeps_state: bool  # in a folder of its own
+    serves_stdio: bool
+    address: Code  # where it is served over HTTP, unless it is told otherwise; empty for nowhere
+    verifies: bool  # keys of callers
     tables: tuple[Table, ...]
     carried: Mapping[str, str]
     support: tuple[str, ...]

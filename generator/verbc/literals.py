@@ -165,6 +165,11 @@ def code_path(path: str) -> Code:
     return Code(re.sub(r"[^\w./-]", "?", path, flags=re.ASCII))
 
 
+def code_address(address: str) -> Code:
+    """A host with its port and a path in backticks or in a JSON text; whatever could end either is a `?`."""
+    return Code(re.sub(r"[^\w.:/\[\]-]", "?", address, flags=re.ASCII))
+
+
 def toml(value: Any) -> Code:
     """A TOML value: a string, or a list of strings with one a line."""
     if isinstance(value, str):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .backends import CliBackend
+from .backends import CliBackend, HttpBackend
 from .contract import backend_and_target, is_spawn
 from .ir import Exports, ModelModule
 from .literals import Code, bracketed, docstring, exported, imports, natural, python
@@ -83,8 +83,8 @@ class _Builder:
         module = Module(self.types, of_types=False, fill_defaults=True, reserved=frozenset({*self.types.named, *owned}))
         for verb_name, verb in verbs.items():
             backend = self.parsed.spec.backends[backend_and_target(verb)[0]]
-            # A command line knows its own defaults.
-            module.fill_defaults = not (isinstance(backend, CliBackend) or is_spawn(verb, self.parsed))
+            # Command lines and services know their own defaults.
+            module.fill_defaults = not (isinstance(backend, CliBackend | HttpBackend) or is_spawn(verb, self.parsed))
             if verb.params:
                 extra = Code("Any") if verb.varies_with else None
                 wanted = class_name(verb_name, "Params")

@@ -6,6 +6,7 @@ from typing import Any
 
 from .environment import environment
 from .ir import Package
+from .openapi import openapi_of
 from .outputs import OUTPUTS
 from .support_set import support_text, testing_text
 
@@ -22,6 +23,8 @@ def render(package: Package) -> dict[str, str]:
             texts[path.replace("<module>", getattr(item, "name", ""))] = template.render(package=package, item=item)
     texts[f"{package.package}/py.typed"] = ""
     texts[f"{package.package}/registry.json"] = registry_json(package.registry)
+    if description := openapi_of(package.registry):
+        texts[f"{package.package}/openapi.json"] = json.dumps(description, indent=2) + "\n"
     texts[f"{package.package}/_support/__init__.py"] = support_text("__init__")
     for name in package.support:
         texts[f"{package.package}/_support/{name}.py"] = support_text(name)

@@ -1,11 +1,12 @@
 """Spec → Package: everything the templates see, decided."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from .contract import package_of, registry_of
 from .functions import verb_modules
 from .ir import Package
-from .literals import Code, code_path, docstring, markdown, toml
+from .literals import Code, code_address, code_path, docstring, markdown, toml
 from .modelling import Models
 from .parse import Parsed
 from .protocols import interface_of
@@ -14,7 +15,12 @@ from .support_set import support_modules
 from .tables import needs, tables
 
 DEPENDENCIES = ("jsonschema-rs>=0.61", "mcp>=2.3,<3", "pydantic>=2.12")
-OF_BACKEND = {"jobs": ("sqlalchemy>=2.1,<3",)}  # keeps what outlives a server
+OF_BACKEND = {
+    "http": ("httpx2>=2",),  # speaks to services
+    "jobs": ("sqlalchemy>=2.1,<3",),  # keeps what outlives a server
+}
+OF_HTTP = ("starlette>=1", "uvicorn>=0.50")  # serve over HTTP
+OF_VERIFIER = {"introspect": ("httpx2>=2",), "jwt": ("httpx2>=2", "pyjwt[crypto]>=2.10")}
 
 
 def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
@@ -34,11 +40,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
         distribution=Code(registry["server"]["distribution"]),
         server_name=Code(server.name),
         version=Code(server.version),
-        dependencies=toml(
-            sorted(
-                {*DEPENDENCIES, *(need for kind in kinds for need in OF_BACKEND.get(kind, ())), *server.dependencies}
-            )
-        ),
+        dependencies=toml(sorted({*dependencies(registry), *server.dependencies})),
         needs=needs(registry),
         registry=registry,
         models=models.modules,
@@ -47,7 +49,26 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
         interface=interface_of(parsed, models, package),
         server=server_module(parsed, package),
         keeps_state="jobs" in kinds,
+        serves_stdio=registry["serve"]["stdio"],
+        address=_address(registry["serve"]["http"]),
+        verifies=bool(registry["access"] and registry["access"]["verify"]),
         tables=tables(registry),
         carried=carried,
         support=support_modules(kinds),
     )
+
+
+def dependencies(registry: Mapping[str, Any]) -> set[str]:
+    """What a package needs to be installed."""
+    kinds = {backend["kind"] for backend in registry["backends"].values()}
+    verify = (registry["access"] or {}).get("verify") or {}
+    return {
+        *DEPENDENCIES,
+        *(need for kind in kinds for need in OF_BACKEND.get(kind, ())),
+        *(OF_HTTP if registry["serve"]["http"] else ()),
+        *(need for way, needs in OF_VERIFIER.items() if way in verify for need in needs),
+    }
+
+
+def _address(http: Mapping[str, Any] | None) -> Code:
+    return Code("") if http is None else code_address(f"{http['host']}:{http['port']}{http['path']}")

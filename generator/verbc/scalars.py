@@ -8,13 +8,15 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from .source import native
 from .written import as_text
+
+LAST_PORT = 65535
 
 
 def _fault(message: str) -> PydanticCustomError:
@@ -88,6 +90,13 @@ def _count(value: Any) -> Any:
     value = _number(value)
     if not isinstance(value, int) or value < 0:
         raise _fault("must be a whole number, 0 or more")
+    return value
+
+
+def _port(value: Any) -> Any:
+    value = _count(value)
+    if value > LAST_PORT:
+        raise _fault(f"must be a port, 0 to {LAST_PORT}")
     return value
 
 
@@ -175,6 +184,18 @@ Package = form(
 )
 Version = form(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?", "must be a version such as 1.4.0")
 Pointer = form(r"(/([^~/]|~[01])*)*", "must be a JSON pointer such as /data/0")
+Protocol = Annotated[
+    Literal["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], BeforeValidator(as_text)
+]
+PROTOCOLS: tuple[Protocol, ...] = get_args(get_args(Protocol)[0])  # newest first
+Host = form(r"[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\]", "must be a name or an address, such as 127.0.0.1 or [::1]")
+Port = Annotated[int, BeforeValidator(_port)]
+UrlPath = form(r"/[A-Za-z0-9._~/-]*", "must be a path such as /mcp")
+HeaderName = form(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "must be the name of a header, such as X-Key")
+Grant = form(
+    r"(read|write|execute|admin) [a-z][a-z0-9_]*:\S+",
+    "must be a right such as read job:42 or execute verb:*: read, write, execute or admin, then a kind and an id",
+)
 ExitCode = form(r"[1-9][0-9]{0,2}", "must be an exit code or status, 1 to 999")
 Words = form(r"\S+( \S+)*", "must be words with one space between them")
 Variable = form(

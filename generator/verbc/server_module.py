@@ -1,6 +1,6 @@
 """The module `server`: what `create_server` takes, and the backends that it puts together."""
 
-from .backends import CliBackend, JobsBackend, PythonBackend
+from .backends import CliBackend, HttpBackend, JobsBackend, PythonBackend
 from .ir import ServerModule
 from .literals import Code, call, docstring, python, signature
 from .modelling import import_block
@@ -8,7 +8,7 @@ from .names import protocol_name
 from .parse import Parsed
 
 # Which backends are made first: a jobs backend needs others.
-ORDER = (CliBackend, PythonBackend, JobsBackend)
+ORDER = (CliBackend, HttpBackend, PythonBackend, JobsBackend)
 
 
 def server_module(parsed: Parsed, package: str) -> ServerModule:
@@ -23,18 +23,20 @@ def server_module(parsed: Parsed, package: str) -> ServerModule:
     support = f"{package}._support"
     own = [
         (f"{support}.backend_cli", {"CliBackend"} if CliBackend in kinds else ()),
+        (f"{support}.backend_http", {"HttpBackend"} if HttpBackend in kinds else ()),
         (f"{support}.backend_jobs", {"JobsBackend"} if JobsBackend in kinds else ()),
         (f"{support}.backend_python", {"PythonBackend"} if handlers else ()),
         (f"{support}.binding", {"Bindings"}),
+        (f"{support}.call", {"LOCAL", "Caller"}),
         (f"{support}.registry", {"load"}),
         (f"{support}.server_mcp", {"McpServer", "build_server"}),
         (f"{package}.interface", {protocol_name(name) for name in handlers}),
     ]
     keeps_state = JobsBackend in kinds
     given = [f"{name}: {protocol_name(name)} | None = None" for name in handlers]
-    keywords = [*(["state: Path | None = None"] if keeps_state else []), *given]
-    parameters = ["surface: str | None = None", *(["*", *keywords] if keywords else [])]
-    made = sorted(backends, key=lambda name: ORDER.index(type(backends[name])))  # type: ignore[arg-type]
+    keywords = ["caller: Caller = LOCAL", *(["state: Path | None = None"] if keeps_state else []), *given]
+    parameters = ["surface: str | None = None", "*", *keywords]
+    made = sorted(backends, key=lambda name: ORDER.index(type(backends[name])))
     return ServerModule(
         imports=import_block([[("pathlib", ("Path",))], own]),
         signature=signature("def create_server", parameters, "McpServer"),
@@ -49,9 +51,8 @@ def server_module(parsed: Parsed, package: str) -> ServerModule:
 
 
 def _text(*, keeps_state: bool) -> str:
-    if keeps_state:
-        return 'The server of this package, on the surface "tools" or "request"; `state` is the folder that it keeps.'
-    return 'The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool.'
+    text = 'The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells'
+    return f"{text}, `state` the folder that it keeps." if keeps_state else f"{text}."
 
 
 def _variable(name: str) -> str:
@@ -61,8 +62,9 @@ def _variable(name: str) -> str:
 def _assignment(name: str, backend: object) -> Code:
     target = f"{_variable(name)} = "
     match backend:
-        case CliBackend():
-            made = call("CliBackend", [f"REGISTRY.backends[{python(name)}]", "bindings"], len(target) + 4, 4)
+        case CliBackend() | HttpBackend():
+            kind = type(backend).__name__
+            made = call(kind, [f"REGISTRY.backends[{python(name)}]", "bindings"], len(target) + 4, 4)
         case JobsBackend():
             hooks = [f"hooks={_variable(backend.hooks)}.handlers"] if backend.hooks else []
             given = ["REGISTRY", python(name), _variable(backend.jobs), "bindings", *hooks, "state=state"]

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
+from .access import Access
 from .backends import Backend, CallLimits, Reply
 from .scalars import (
+    PROTOCOLS,
     BackendName,
     Bytes,
     Count,
@@ -18,17 +20,21 @@ from .scalars import (
     ExitCode,
     Filled,
     FormatVersion,
+    Host,
     Idempotency,
     KindName,
     Line,
     Number,
     Package,
     ParameterName,
+    Port,
+    Protocol,
     Requirement,
     ServerName,
     Text,
     Truth,
     TypeName,
+    UrlPath,
     VerbName,
     Version,
 )
@@ -98,9 +104,9 @@ class Server(Written):
 class Http(Written):
     """The streamable HTTP transport."""
 
-    host: Text = "127.0.0.1"
-    port: Count = 7777
-    path: Text = "/mcp"
+    host: Host = "127.0.0.1"
+    port: Port = 7777
+    path: UrlPath = "/mcp"
     origins: tuple[Text, ...] = ()
     hosts: tuple[Text, ...] = ()
     replies: Literal["json", "stream"] = "json"
@@ -113,7 +119,7 @@ class Stdio(Written):
 class Serve(Written):
     """The transports that are offered."""
 
-    protocols: tuple[Text, ...] = ()
+    protocols: Annotated[tuple[Protocol, ...], Filled] = PROTOCOLS
     stdio: Stdio | None = None
     http: Http | None = None
 
@@ -181,15 +187,6 @@ class Synonyms(Written):
 
     removed_after: Date | None = None
     verbs: dict[VerbName, VerbName] = {}
-
-
-class Access(Written):
-    """Who may do what."""
-
-    verify: dict[Text, Data] | None = None
-    scopes: dict[Text, tuple[Text, ...]] = {}
-    pin: dict[Text, Text] = {}
-    policy: dict[Text, Data] = {}
 
 
 class Spec(Written):

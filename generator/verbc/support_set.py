@@ -8,7 +8,12 @@ _SIBLINGS = re.compile(r"(?m)^ *from \.(?:(\w+) import| import (\w+(?:, \w+)*)$)
 
 # Every server has these; what they import comes along.
 ALWAYS = ("command", "model", "server_mcp", "serve_stdio")
-OF_BACKEND = {"cli": ("backend_cli", "argv"), "jobs": ("backend_jobs", "argv"), "python": ("backend_python",)}
+OF_BACKEND = {
+    "cli": ("backend_cli", "argv"),
+    "http": ("backend_http",),
+    "jobs": ("backend_jobs", "argv"),
+    "python": ("backend_python",),
+}
 
 
 def support_modules(kinds: list[str]) -> tuple[str, ...]:

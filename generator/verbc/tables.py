@@ -58,7 +58,20 @@ def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
             "Rights",
             "What a caller must be granted.",
             ("Verb", "Rights"),
-            ((_name(verb), markdown("; ".join(verb["requires"]))) for verb in registry["verbs"] if verb["requires"]),
+            (
+                (_name(verb), markdown("; ".join(rights)))
+                for verb in registry["verbs"]
+                if (rights := [*verb["requires"], *filter(None, [verb["plan"]])])
+            ),
+        ),
+        _table(
+            "Scopes",
+            "What the keys of callers can be good for.",
+            ("Scope", "Rights"),
+            (
+                (markdown_code(scope), markdown("; ".join(rights)))
+                for scope, rights in (registry["access"] or {"scopes": {}})["scopes"].items()
+            ),
         ),
         _table(
             "Kinds of refusal",
@@ -71,19 +84,36 @@ def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
 
 def needs(registry: Mapping[str, Any]) -> tuple[Code, ...]:
     """The programs that must be there, and the variables that are read."""
-    return tuple(
-        need for backend in registry["backends"].values() if backend["kind"] == "cli" for need in _needs(backend)
-    )
+    backends = registry["backends"].values()
+    programs = [need for backend in backends if backend["kind"] == "cli" for need in _programs(backend)]
+    services = [
+        text
+        for backend in backends
+        if backend["kind"] == "http"
+        for text in (backend["url"], *backend["headers"].values())
+    ]
+    verify = (registry["access"] or {}).get("verify") or {}
+    texts = [
+        *services,
+        *(value for value in verify.values() if isinstance(value, str)),
+        *verify.get("headers", {}).values(),
+    ]
+    return tuple(dict.fromkeys([*programs, *_variables(texts)]))
 
 
-def _needs(backend: Mapping[str, Any]) -> Iterable[Code]:
+def _programs(backend: Mapping[str, Any]) -> Iterable[Code]:
     command = backend["command"]
     program = _VARIABLE.sub(lambda variable: variable["default"] or "", command).split()
     instead = [variable["name"] for variable in _VARIABLE.finditer(command) if variable["default"]]
     if program:
         other = f", or the command in the variable {markdown_code(instead[0])}" if instead else ""
         yield Code(f"the program {markdown_code(program[0])}{other}")
-    for variable in _VARIABLE.finditer(" ".join([command, *backend["args"]])):
+    yield from _variables([command, *backend["args"]])
+
+
+def _variables(texts: Iterable[str]) -> Iterable[Code]:
+    """The variables that have no default."""
+    for variable in _VARIABLE.finditer(" ".join(texts)):
         if not variable["default"]:
             yield Code(f"the variable {markdown_code(variable['name'])}")
 

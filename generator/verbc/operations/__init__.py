@@ -17,6 +17,7 @@ from ..source import Map, Seq
 
 KINDS = ("jobs",)
 KEY = "idempotency_key"
+KEYS = ("key", "derived")  # ways to be idempotent that take one
 SPAWN = "spawn"
 
 # What only an operation says of itself; the rest of it is a partial verb.
@@ -54,11 +55,11 @@ def operations(kind: str) -> Mapping[str, Operation]:
     return {name: _operation(_written_out(part, types)) for name, part in parts.items()}
 
 
-def key_part(mark: Mark, *, with_result: bool) -> Map:
-    """What `idempotent: key`, which stands at `mark`, adds to a verb; to its result only when it has one."""
-    part: Map = placed(_document("keys")["shared"]["key"], mark)
+def key_part(kind: str, mark: Mark, *, with_result: bool) -> Map:
+    """What `idempotent: <kind>`, which stands at `mark`, adds to a verb; to its result only when it has one."""
+    part: Map = placed(_document("keys")["shared"][kind], mark)
     if not with_result:
-        del part["result"]
+        part.pop("result", None)
     return part
 
 

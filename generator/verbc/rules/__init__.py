@@ -34,12 +34,28 @@ from .parameters import (
     run_options_name_parameters,
     varying_parameters_are_texts,
 )
+from .requests import (
+    members_are_distinct,
+    renamings_have_an_effect,
+    requests_can_say_it,
+    services_are_addresses,
+    statuses_can_happen,
+    targets_are_requests,
+)
+from .serving import (
+    access_has_an_effect,
+    idempotency_has_an_effect,
+    keys_are_asked_of_a_service,
+    revisions_are_distinct,
+    rights_are_rights,
+    scopes_grant_something,
+    something_is_served,
+)
 from .verbs import (
     commands_are_words,
     commands_stay_outside_the_fence,
     everything_is_used,
     limits_have_an_effect,
-    something_is_served,
     synonyms_lead_somewhere,
     targets_fit_their_backend,
     uses_name_parts_once,
@@ -78,6 +94,12 @@ RULES: tuple[Rule, ...] = (
     exit_codes_can_happen,
     synonyms_lead_somewhere,
     something_is_served,
+    revisions_are_distinct,
+    access_has_an_effect,
+    keys_are_asked_of_a_service,
+    services_are_addresses,
+    statuses_can_happen,
+    idempotency_has_an_effect,
     limits_have_an_effect,
     handlers_are_modules,
 )
@@ -88,6 +110,12 @@ RULES_OF_DATA: tuple[Rule, ...] = (
     commands_can_say_it,
     options_have_an_effect,
     operations_are_narrowed_only,
+    targets_are_requests,
+    requests_can_say_it,
+    members_are_distinct,
+    renamings_have_an_effect,
+    rights_are_rights,
+    scopes_grant_something,
     examples_fit,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..backends import CliBackend, JobsBackend, PythonBackend
-from ..operations import SPAWN, Operation, operations
+from ..operations import KEY, SPAWN, Operation, operations
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
 from ..schemas import Types
@@ -76,8 +76,8 @@ def _wider(parsed: Parsed, name: str, verb: Verb, operation: Operation) -> Itera
             sentence = f"the operation has no parameter {quoted(parameter)}{nearest(parameter, part.params)}"
             yield Problem(parsed.key_at(*path), sentence)
     if verb.result is not None and part.result is not None:
-        given, path = dict(parsed.types.form(verb.result)), ("verbs", name, "result")
-        yield from _loosened(parsed, path, plain.form(part.result), _without_key(verb, given))
+        given = _without_key(verb, parsed.types.form(verb.result))
+        yield from _loosened(parsed, ("verbs", name, "result"), plain.form(part.result), given)
 
 
 def _without_key(verb: Verb, form: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _without_key(verb: Verb, form: dict[str, Any]) -> dict[str, Any]:
         return form
     return {
         **form,
-        "properties": {name: item for name, item in form["properties"].items() if name != "idempotency_key"},
+        "properties": {name: item for name, item in form["properties"].items() if name != KEY},
     }
 
 

@@ -4,14 +4,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .. import conventions
-from ..backends import CliBackend, JobsBackend, PythonBackend, backend_kind
+from ..backends import CliBackend, HttpBackend, JobsBackend, PythonBackend, backend_kind
 from ..conventions import LABEL
 from ..names import field_name
-from ..operations import KEY, KINDS, SPAWN
+from ..operations import SPAWN
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
 from ..spec import Run
 from .lookups import Command, commands, run_of
+
+_PLACES = {
+    "jobs": "an operation",
+    "gateway": "an operation",
+    "agents": "an operation",
+    "http": "an http backend",
+    "mcp": "an mcp backend",
+    "python": "a python backend",
+}
 
 
 def required_parameters_exist(parsed: Parsed) -> Iterator[Problem]:
@@ -72,10 +81,12 @@ def _idle_options(parsed: Parsed, name: str, run: Run, backend: str, target: str
     if isinstance(kind, CliBackend):
         return
     spawns = isinstance(kind, JobsBackend) and target.partition(" ")[0] == SPAWN
-    idle = ("reply", "refusals") if spawns else ("as", "positional", "json", "held", "reply", "refusals")
-    place = (
-        "a run in the background" if spawns else "an operation" if backend_kind(kind) in KINDS else "a python backend"
-    )
+    idle: tuple[str, ...] = ("as", "positional", "json", "held", "reply", "refusals")
+    if spawns:
+        idle = ("reply", "refusals")
+    elif isinstance(kind, HttpBackend):
+        idle = ("positional", "json", "held")
+    place = "a run in the background" if spawns else _PLACES[backend_kind(kind)]
     for option in idle:
         if f"{option}_" in run.model_fields_set or option in run.model_fields_set:
             yield Problem(parsed.key_at("verbs", name, "run", option), f"{quoted(option)} has no effect on {place}")
@@ -105,12 +116,12 @@ def parameters_have_one_place(parsed: Parsed) -> Iterator[Problem]:
 
 def _idle_held(parsed: Parsed, command: Command) -> Iterator[Problem]:
     """Parameters that are held for nobody: only runs in the background have a record, and only hooks read all of it."""
-    if not command.background and any(name != KEY for name in command.run.held):
+    if not command.background and command.run.held:
         mark = parsed.key_at("verbs", command.name, "run", "held")
         yield Problem(mark, '"held" has no effect on a cli backend, which keeps no record')
         return
     for index, parameter in enumerate(command.run.held):
-        if command.background and not command.hooks and parameter not in (LABEL, KEY):
+        if not command.hooks and parameter != LABEL:
             mark = parsed.at("verbs", command.name, "run", "held", index)
             yield Problem(mark, f"{quoted(parameter)} is held for nobody; without hooks only {quoted(LABEL)} can be")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ..access import Asked
 from ..backends import CliBackend, JobsBackend, PythonBackend
 from ..names import function_name
 from ..parse import Parsed
@@ -50,6 +51,8 @@ def everything_is_used(parsed: Parsed) -> Iterator[Problem]:
     backends |= {name for verb in spec.verbs.values() for name in verb.varies_with.values()}
     jobs = [backend for backend in spec.backends.values() if isinstance(backend, JobsBackend)]
     backends |= {name for backend in jobs for name in (backend.jobs, backend.hooks) if name}
+    verify = spec.access.verify if spec.access else None
+    backends |= set(verify.targets) if isinstance(verify, Asked) else set()
     parts = {name for verb in spec.verbs.values() for name in verb.use}
     for section, names, wanted in (
         ("backends", spec.backends, backends),
@@ -139,9 +142,3 @@ def limits_have_an_effect(parsed: Parsed) -> Iterator[Problem]:
         found = run_of(parsed, verb)
         if found and verb.limits.output is not None:
             yield from idle(parsed.spec.backends[found[0]], ("verbs", name))
-
-
-def something_is_served(parsed: Parsed) -> Iterator[Problem]:
-    serve = parsed.spec.serve
-    if serve is not None and not serve.model_fields_set:
-        yield Problem(parsed.key_at("serve"), '"serve" offers nothing; write `stdio: {}` in it, or take it out')

@@ -54,7 +54,7 @@ def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:
         verifies=bool(registry["access"] and registry["access"]["verify"]),
         tables=tables(registry),
         carried=carried,
-        support=support_modules(kinds),
+        support=support_modules(kinds, http=registry["serve"]["http"] is not None),
     )
 
 

@@ -8,6 +8,8 @@ _SIBLINGS = re.compile(r"(?m)^ *from \.(?:(\w+) import| import (\w+(?:, \w+)*)$)
 
 # Every server has these; what they import comes along.
 ALWAYS = ("command", "model", "server_mcp", "serve_stdio")
+# Of these only the command knows, which looks for them by their names.
+OF_HTTP = ("http_callers", "http_sockets", "keys_command", "serve_http", "verifying")
 OF_BACKEND = {
     "cli": ("backend_cli", "argv"),
     "http": ("backend_http",),
@@ -16,9 +18,9 @@ OF_BACKEND = {
 }
 
 
-def support_modules(kinds: list[str]) -> tuple[str, ...]:
-    """The names of the modules for these kinds of backends, sorted."""
-    pending = [*ALWAYS, *(module for kind in kinds for module in OF_BACKEND[kind])]
+def support_modules(kinds: list[str], *, http: bool) -> tuple[str, ...]:
+    """The names of the modules for these kinds of backends, and for HTTP where it is served, sorted."""
+    pending = [*ALWAYS, *(OF_HTTP if http else ()), *(module for kind in kinds for module in OF_BACKEND[kind])]
     found: set[str] = set()
     while pending:
         name = pending.pop()

@@ -5,6 +5,10 @@ from pathlib import Path
 
 from hello_mcp._support.backend_cli import CliBackend
 from hello_mcp._support.binding import Bindings
+from hello_mcp._support.call import (
+    LOCAL,
+    Caller,
+)
 from hello_mcp._support.registry import load
 from hello_mcp._support.server_mcp import (
     McpServer,
@@ -14,8 +18,8 @@ from hello_mcp._support.server_mcp import (
 REGISTRY = load(Path(__file__).with_name("registry.json"))
 
 
-def create_server(surface: str | None = None) -> McpServer:
-    """The server of this package. `surface` shows the same verbs as "tools" or through one "request" tool."""
+def create_server(surface: str | None = None, *, caller: Caller = LOCAL) -> McpServer:
+    """The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells."""
     bindings = Bindings("hello_mcp.verbs")
     git_backend = CliBackend(REGISTRY.backends["git"], bindings)
     return build_server(
@@ -24,4 +28,5 @@ def create_server(surface: str | None = None) -> McpServer:
             "git": git_backend,
         },
         surface,
+        caller,
     )

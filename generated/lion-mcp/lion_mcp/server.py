@@ -7,6 +7,10 @@ from lion_mcp._support.backend_cli import CliBackend
 from lion_mcp._support.backend_jobs import JobsBackend
 from lion_mcp._support.backend_python import PythonBackend
 from lion_mcp._support.binding import Bindings
+from lion_mcp._support.call import (
+    LOCAL,
+    Caller,
+)
 from lion_mcp._support.registry import load
 from lion_mcp._support.server_mcp import (
     McpServer,
@@ -20,10 +24,11 @@ REGISTRY = load(Path(__file__).with_name("registry.json"))
 def create_server(
     surface: str | None = None,
     *,
+    caller: Caller = LOCAL,
     state: Path | None = None,
     local: LocalHandlers | None = None,
 ) -> McpServer:
-    """The server of this package, on the surface "tools" or "request"; `state` is the folder that it keeps."""
+    """The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells, `state` the folder that it keeps."""
     bindings = Bindings("lion_mcp.verbs")
     li_backend = CliBackend(REGISTRY.backends["li"], bindings)
     local_backend = PythonBackend(bindings, local or load_local)
@@ -36,6 +41,7 @@ def create_server(
             "local": local_backend,
         },
         surface,
+        caller,
     )
 
 

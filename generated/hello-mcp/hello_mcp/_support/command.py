@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import hashlib
 import os
 import sys
-import threading
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -17,16 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from .call import LOCAL, Caller
-from .registry import HttpServe, Registry, load
+from .command_options import KEYS, is_over_http, is_verified, misused, parser_of
+from .registry import Registry, load
 
 _SUPPORT = Path(__file__).parent
 _PACKAGE = _SUPPORT.parent
-# Backends that keep something which outlives the server.
-_KEEPING_STATE = frozenset({"jobs"})
-# The command with options of its own.
-_KEYS = "keys"
-# Options that say nothing about a server over stdio.
-_OF_HTTP = ("host", "port", "workers", "verify")
 # What a shell gives for a program that SIGPIPE has ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -39,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     registry = load(_PACKAGE / "registry.json")
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words[:1] == [_KEYS] and registry.serve.http is not None:
+    if words[:1] == [KEYS] and registry.serve.http is not None:
         return int(_support("keys_command").main(words[1:], registry))
-    parser = _parser(registry)
+    parser = parser_of(registry)
     options = parser.parse_args(words)
-    if problem := _misused(registry, options):
+    if problem := misused(registry, options):
         parser.error(problem)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know every character
@@ -51,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _printed(_version(registry), registry)
     if options.command == "verbs":
         return _printed(_verbs(registry), registry)
-    if _over_http(registry, options):
+    if is_over_http(registry, options):
         return _serve_http(registry, options)
     _serve_stdio(registry, options)
     return 0
@@ -65,86 +58,6 @@ def support_digest(folder: Path = _SUPPORT) -> str:
         digest.update(f"{path.name} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
-
-
-def _parser(registry: Registry) -> ArgumentParser:
-    identity = registry.server
-    parser = ArgumentParser(
-        prog=identity.distribution,
-        description=f"{_escaped(identity.summary)} Without a command: {_what_it_serves(registry)}.",
-        allow_abbrev=False,
-    )
-    commands = {"verbs": "print the catalog"}
-    if registry.serve.http is not None:
-        commands[_KEYS] = "add, list and revoke the keys of callers"
-    described = "; ".join(f"{name}: {text}" for name, text in commands.items())
-    parser.add_argument("command", nargs="?", choices=[*commands], help=described)
-    parser.add_argument("--surface", choices=["tools", "request"], help=f"default: {registry.surface}")
-    if any(backend["kind"] in _KEEPING_STATE for backend in registry.backends.values()):
-        place = f"by default {identity.distribution} in $XDG_STATE_HOME"
-        parser.add_argument("--state", type=Path, metavar="DIR", help=f"folder that the server keeps; {place}")
-    parser.add_argument(
-        "--as", dest="subject", metavar="NAME", help="who calls, where nothing checks it; default: local"
-    )
-    if registry.serve.http is not None:
-        _add_http_options(parser, registry.serve.http)
-    parser.add_argument("--version", action="store_true", help="print the version and the digests, and exit")
-    return parser
-
-
-def _what_it_serves(registry: Registry) -> str:
-    if not registry.serve.stdio:
-        return "serve MCP clients over HTTP"
-    over_http = "; with --http, any number of them over HTTP" if registry.serve.http is not None else ""
-    return f"serve one MCP client over stdin and stdout{over_http}"
-
-
-def _add_http_options(parser: ArgumentParser, http: HttpServe) -> None:
-    options = parser.add_argument_group("over HTTP")
-    options.add_argument("--http", action="store_true", help="serve over HTTP")
-    options.add_argument("--host", help=f"name or address to listen on; default: {_escaped(http.host)}")
-    options.add_argument("--port", type=_port, help=f"default: {http.port}; 0: one that is free, which the log tells")
-    options.add_argument("--workers", type=_workers, metavar="N", help="processes that serve; default: 1")
-    options.add_argument(
-        "--verify", metavar="WAY", help="how it is checked who calls, instead of the way that is built in"
-    )
-
-
-def _port(text: str) -> int:
-    return _number(text, 0, 65535)
-
-
-def _workers(text: str) -> int:
-    return _number(text, 1, 64)
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"it has to be a number from {least} to {most}")
-    return int(text)
-
-
-def _over_http(registry: Registry, options: Namespace) -> bool:
-    """Whether clients come over HTTP: where nothing else is offered, that need not be said."""
-    return registry.serve.http is not None and (options.http or not registry.serve.stdio)
-
-
-def _misused(registry: Registry, options: Namespace) -> str | None:
-    """What is wrong with options that are right each for itself."""
-    if options.command == _KEYS:
-        return f"{_KEYS} comes before everything else."
-    if options.subject is not None and not (options.subject.isprintable() and options.subject.strip()):
-        return "--as needs a name that can be printed."
-    if _over_http(registry, options):
-        named_for_nothing = options.subject is not None and _is_verified(registry, options)
-        return "--as is for servers that don't check who calls." if named_for_nothing else None
-    of_http = [name for name in _OF_HTTP if getattr(options, name, None) is not None]
-    return f"--{of_http[0]} goes with --http." if of_http else None
-
-
-def _escaped(text: str) -> str:
-    """`text` in a form that argparse, which fills in percent signs, shows as it is."""
-    return text.replace("%", "%%")
 
 
 def _version(registry: Registry) -> list[str]:
@@ -181,6 +94,7 @@ def _printed(lines: Sequence[str], registry: Registry) -> int:
 
 def _serve_stdio(registry: Registry, options: Namespace) -> None:
     from . import log, wire
+    from .leaving import leave
 
     log.configure()
     claimed = wire.claim()
@@ -195,7 +109,7 @@ def _serve_stdio(registry: Registry, options: Namespace) -> None:
     gc.freeze()
     with asyncio.Runner() as runner:
         runner.run(serve(server, claimed, registry.limits.body))
-        _leave()
+        leave()
 
 
 def _serve_http(registry: Registry, options: Namespace) -> int:
@@ -221,20 +135,15 @@ def _serve_http(registry: Registry, options: Namespace) -> int:
     except http_sockets.StartError as error:
         print(f"{registry.server.distribution}: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    _leave(code)
     return code
 
 
 def _callers(registry: Registry, options: Namespace) -> Any:
     """How it is told who calls over HTTP. Raises StartError."""
     http_callers = _support("http_callers")
-    if not _is_verified(registry, options):
+    if not is_verified(registry, options):
         return http_callers.anybody(_caller(options))
     return http_callers.with_keys(_support("verifying").verifier_of(registry, options.verify))
-
-
-def _is_verified(registry: Registry, options: Namespace) -> bool:
-    return options.verify is not None or (registry.access or {}).get("verify") is not None
 
 
 def _support(name: str) -> Any:
@@ -254,12 +163,6 @@ def _builder(registry: Registry, options: Namespace) -> Callable[[], Any]:
 def _caller(options: Namespace) -> Caller:
     """Who calls where nobody else tells."""
     return LOCAL if options.subject is None else Caller(options.subject)
-
-
-def _leave(code: int = 0) -> None:
-    """End the process at once if threads are left: a handler's thread cannot be cancelled, and the client is gone."""
-    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
-        os._exit(code)
 
 
 if __name__ == "__main__":

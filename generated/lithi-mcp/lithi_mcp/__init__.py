@@ -1,0 +1,3 @@
+"""Quote, run and follow compute work under your account."""
+
+__version__ = "0.1.0"

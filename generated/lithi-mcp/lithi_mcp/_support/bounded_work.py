@@ -1,0 +1,59 @@
+"""Work under a deadline that it cannot break: whoever swallows the cancellation is left behind, and harms nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# How long work that was cancelled may take to put its things in order.
+GRACE_SECONDS = 1.0
+
+
+class EscapeError(Exception):
+    """Work raised what asyncio would take for an order to stop the whole process; the cause says what it was."""
+
+
+async def within(deadline: float, work: Awaitable[T], when_ended: Callable[[], None] | None = None) -> T:
+    """The result of `work`, or what it raises.
+
+    `when_ended` is called once the work is really over, which may be later than this is.
+
+    Raises:
+        TimeoutError: the deadline, a time of the running loop, came first. The work was cancelled, and had its grace.
+    """
+    task = asyncio.ensure_future(_contained(work))
+    task.add_done_callback(lambda ended: _settle(ended, when_ended))
+    try:
+        await asyncio.wait((task,), timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+    except asyncio.CancelledError:
+        await _end(task)
+        raise
+    if task.done():
+        return task.result()
+    await _end(task)
+    # What was refused on the way out says more than the deadline does.
+    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+        raise error
+    raise TimeoutError
+
+
+async def _contained(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except (KeyboardInterrupt, SystemExit, GeneratorExit) as error:
+        raise EscapeError from error
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait((task,), timeout=GRACE_SECONDS)
+
+
+def _settle(task: asyncio.Task[Any], when_ended: Callable[[], None] | None) -> None:
+    if not task.cancelled():
+        task.exception()  # looked at, so that nothing is said of it when it is forgotten
+    if when_ended is not None:
+        when_ended()

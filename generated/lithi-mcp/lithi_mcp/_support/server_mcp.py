@@ -1,0 +1,186 @@
+"""From a registry and its backends to a server of the MCP SDK, which speaks every version of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.server import CacheHint, InitializationOptions, Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.shared.exceptions import MCPError
+
+from . import log
+from .admission import Admission
+from .backend import Backend
+from .call import LOCAL, Caller
+from .offered_messages import OfferedMessages
+from .protocols import INITIALIZE, Offer
+from .refusal import Refusal
+from .registry import Registry
+from .surface import Surface, ToolCall, UnknownToolError, refused_answer
+from .surface_request import RequestSurface
+from .surface_tools import ToolsSurface
+
+SURFACES: Final[Mapping[str, Callable[[Registry, Admission], Surface]]] = {
+    "tools": ToolsSurface,
+    "request": RequestSurface,
+}
+
+McpServer: TypeAlias = Server[Any]
+
+# The tools change only with the server itself, so a client may keep them for a while.
+_FRESH = CacheHint(ttl_ms=300_000, scope="public")
+# How long work that was cancelled may take to put its things in order.
+_END_SECONDS = 10.0
+
+
+def build_server(
+    registry: Registry, backends: Mapping[str, Backend], surface: str | None = None, caller: Caller = LOCAL
+) -> McpServer:
+    """A server that shows the verbs of `registry` on a surface: `tools`, `request`, or None for the registry's own.
+
+    `caller` is who calls where the transport does not tell: under stdio. An HTTP request tells it in its state.
+    """
+    shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
+    offer = Offer.of(registry)
+    handlers = _Handlers(shown, caller)
+    identity = registry.server
+    server = _OfferingServer(
+        offer,
+        identity.name,
+        version=identity.version,
+        title=identity.title,
+        description=identity.summary,
+        instructions=identity.instructions,
+        cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
+        get_tool_input_schema=shown.input_schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+    )
+    server.middleware.extend((_name_no_method, _Negotiation(offer)))
+    server.add_request_handler("server/discover", types.RequestParams, _Discovery(server, offer))
+    return server
+
+
+class _OfferingServer(Server[Any]):
+    """The SDK's server, which speaks every revision, kept to those that are offered."""
+
+    def __init__(self, offer: Offer, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._offer = offer
+
+    async def run(
+        self,
+        read_stream: Any,
+        write_stream: Any,
+        initialization_options: InitializationOptions,
+        raise_exceptions: bool = False,
+    ) -> None:
+        offered = OfferedMessages(read_stream, write_stream, self._offer)
+        await super().run(offered, write_stream, initialization_options, raise_exceptions)
+
+
+class _Negotiation:
+    """Settles on a revision that is offered, where the SDK would take any that it knows."""
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == INITIALIZE and self._offer.handshake and isinstance(ctx.params, dict):
+            requested = ctx.params.get("protocolVersion")
+            if isinstance(requested, str):
+                # In place: the SDK reads this very object again when it notes which revision the connection is of.
+                ctx.params["protocolVersion"] = self._offer.negotiated(requested)
+        return await call_next(ctx)
+
+
+class _Discovery:
+    """Tells a client what there is, before it settles on a revision."""
+
+    def __init__(self, server: McpServer, offer: Offer) -> None:
+        self._server = server
+        self._revisions = list(offer.revisions)
+
+    async def __call__(
+        self, context: ServerRequestContext[Any], params: types.RequestParams | None
+    ) -> types.DiscoverResult:
+        return types.DiscoverResult(
+            supported_versions=self._revisions,
+            capabilities=self._server.get_capabilities(protocol_version=context.protocol_version),
+            instructions=self._server.instructions,
+        )
+
+
+class _Handlers:
+    """What the SDK calls. Both methods return wire forms, which it checks and sends."""
+
+    def __init__(self, surface: Surface, caller: Caller) -> None:
+        self._surface = surface
+        self._caller = caller
+        self._list = _complete({"tools": surface.tools()})
+
+    async def list_tools(self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> Any:
+        if params is not None and params.cursor is not None:
+            raise MCPError(types.INVALID_PARAMS, "There is no such page of tools.")
+        return self._list
+
+    async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Any:
+        meta = (context.params or {}).get("_meta")
+        try:
+            call = ToolCall(
+                tool=params.name,
+                arguments=params.arguments or {},
+                meta=meta if isinstance(meta, dict) else {},
+                caller=self._who(context),
+                report=context.session.report_progress,
+            )
+            return _complete(await _undisturbed(self._surface.call(call)))
+        except UnknownToolError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except Exception as error:
+            # The SDK would send the text of the exception to clients of its older protocol.
+            correlation = log.correlation_id()
+            log.failure("a request failed", error, correlation_id=correlation)
+            message = f"Something went wrong in the server. The server's log has more under {correlation}."
+            return _complete(refused_answer(Refusal("internal", message)))
+
+    def _who(self, context: ServerRequestContext[Any]) -> Caller:
+        if context.request is None:
+            return self._caller
+        # Whoever lets requests in has put it there. A request without it is a fault, and never somebody local.
+        caller: Caller = context.request.state.caller
+        return caller
+
+
+async def _name_no_method(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Leave out which method is unknown: whoever asked for it knows, and nobody else needs what was sent."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        if error.error.code != types.METHOD_NOT_FOUND:
+            raise
+        raise MCPError(types.METHOD_NOT_FOUND, "There is no such method.") from None
+
+
+def _complete(result: dict[str, Any]) -> dict[str, Any]:
+    """The protocol of 2026 wants every result to say that it is one; the SDK leaves it out for older clients."""
+    return {"resultType": "complete", **result}
+
+
+async def _undisturbed(work: Any) -> Any:
+    """Await `work` so that a cancellation reaches it once, and is over only when it has put its things in order.
+
+    The SDK's own cancellation comes again and again, and would break into whatever ends a child process or a connection.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.move_on_after(_END_SECONDS, shield=True):
+            await asyncio.wait((task,))
+        raise

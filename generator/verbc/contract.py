@@ -20,7 +20,7 @@ from .operations import KEYS, KINDS, SPAWN, Operation, operations
 from .parse import Parsed
 from .schemas import Types
 from .source import native
-from .spec import Example, Verb
+from .spec import CONTENT, Example, Verb
 from .support.fingerprint import digest, fingerprint
 from .support.refusal import BUILT_IN_KINDS
 
@@ -173,7 +173,7 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
             effect, verb, open_world=operation.open if operation else isinstance(backend, CliBackend | HttpBackend)
         ),
         "params": params,
-        "result": None if verb.result is None else types.advertised(verb.result),
+        "result": None if verb.declared is None else types.advertised(verb.declared),
         "fingerprint": fingerprint(params),
         "fingerprint_required": verb.fingerprint == "required",
         "idempotent": verb.idempotent if verb.idempotent in KEYS else None,
@@ -227,7 +227,7 @@ def _example(example: Example, verb: Verb, types: Types) -> dict[str, Any]:
         "args": {name: types.data(value, verb.params.get(name)) for name, value in example.args.items()}
     }
     if "result" in example.model_fields_set:
-        entry["result"] = types.data(example.result, verb.result)
+        entry["result"] = types.data(example.result, verb.declared)
     if example.refusal:
         entry["refusal"] = example.refusal
     return entry
@@ -235,7 +235,7 @@ def _example(example: Example, verb: Verb, types: Types) -> dict[str, Any]:
 
 def _run(name: str, verb: Verb, backend_name: str, target: str, parsed: Parsed) -> dict[str, Any]:
     backend = parsed.spec.backends[backend_name]
-    reply: Reply = "json"
+    reply: Reply | str = CONTENT if verb.result == CONTENT else "json"
     refusals: dict[str, str] = {}
     if isinstance(backend, CliBackend | HttpBackend) and verb.run:
         reply = verb.run.reply or backend.reply

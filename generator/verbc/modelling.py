@@ -11,7 +11,7 @@ from .names import class_name, module_name
 from .parse import Parsed
 from .python_types import Module
 from .schemas import used_names
-from .spec import Verb
+from .spec import CONTENT, Verb
 
 TYPES_MODULE = Code("_types")
 
@@ -91,9 +91,11 @@ class _Builder:
                 text = f"Parameters of {verb_name}."
                 self.params[verb_name] = module.model(wanted, text, verb.params, verb.required, extra)
             module.fill_defaults = True
-            if verb.result is not None:
+            if verb.result == CONTENT:
+                self.results[verb_name] = Code("list[dict[str, Any]]")
+            elif verb.declared is not None:
                 wanted = class_name(verb_name, "Result")
-                self.results[verb_name] = module.define(wanted, verb.result, f"Result of {verb_name}.")
+                self.results[verb_name] = module.define(wanted, verb.declared, f"Result of {verb_name}.")
         if module.definitions:
             self._finish(
                 module, Code(name), f"Views of the parameters and results of {_family(verbs)}.", deferred=False

@@ -165,6 +165,8 @@ class Types:
                 return {"required": list(value)}
             case "description":
                 return {"description": value.strip()}
+            case "x_mcp_header":
+                return {"x-mcp-header": value}
             case _:
                 return {keyword: value}
 

@@ -51,7 +51,9 @@ def server_module(parsed: Parsed, package: str) -> ServerModule:
 
 
 def _text(*, keeps_state: bool) -> str:
-    text = 'The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells'
+    text = (
+        'The server of this package, on the surface "tools" or "request"; `caller` is who calls where nobody else tells'
+    )
     return f"{text}, `state` the folder that it keeps." if keeps_state else f"{text}."
 
 

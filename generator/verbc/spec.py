@@ -20,6 +20,7 @@ from .scalars import (
     ExitCode,
     Filled,
     FormatVersion,
+    HeaderName,
     Host,
     Idempotency,
     KindName,
@@ -44,6 +45,9 @@ from .written import TAG, Written, shape, tagged
 TextOrTexts = Annotated[
     Annotated[Text, tagged("text")] | Annotated[tuple[Text, ...], tagged("a list")], Discriminator(shape)
 ]
+
+
+CONTENT = "content"  # the result of a verb whose handler gives blocks of content
 
 
 class Schema(Written):
@@ -72,6 +76,7 @@ class Schema(Written):
     uniqueItems: Truth | None = None  # noqa: N815
     pattern: Text | None = None
     format: Text | None = None
+    x_mcp_header: Annotated[HeaderName | None, Field(alias="x-mcp-header")] = None
     default: Data = None
     description: Text | None = None
     deprecated: Truth | None = None
@@ -180,6 +185,11 @@ class Verb(Written):
     examples: tuple[Example, ...] = ()
     unavailable: Line | None = None
     run: Run | None = None
+
+    @property
+    def declared(self) -> Schema | str | None:
+        """The form that is declared for the result; blocks of content have the one of the protocol."""
+        return None if self.result == CONTENT else self.result
 
 
 class Synonyms(Written):

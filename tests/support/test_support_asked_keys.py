@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -183,7 +184,7 @@ def test_whoever_goes_away_leaves_the_question_to_the_others() -> None:
     assert with_asked(work).questions == ["k"]
 
 
-def test_a_question_that_nobody_waits_for_any_more_ends_quietly() -> None:
+def test_a_question_that_nobody_waits_for_any_more_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
     async def work(asked: Asked, keys: AskedKeys) -> None:
         asked.held.clear()
         only = asyncio.ensure_future(keys.verify("k"))
@@ -194,6 +195,8 @@ def test_a_question_that_nobody_waits_for_any_more_ends_quietly() -> None:
         assert asked.at_once == 0
 
     with_asked(work, k=VerifierError("away"))
+    gc.collect()
+    assert caplog.records == []
 
 
 def test_so_many_questions_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

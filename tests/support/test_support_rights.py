@@ -88,6 +88,23 @@ def test_several_values_are_not_taken_for_one_another(server: str, tool: str, fi
         assert grants(f"execute mcp:{first}:{second}", asked) is ((server, tool) == (first, second))
 
 
+@pytest.mark.parametrize(
+    ("server", "tool", "grant", "covered"),
+    [
+        ("a", "b:c", "execute mcp:a:b:c", True),
+        ("a:b", "c", "execute mcp:a:b:c", False),
+        ("a:b", "c", "execute mcp:a:*", False),
+        ("a", "b:c", "execute mcp:a:*", True),
+        ("a", "", "execute mcp:a:*", True),
+        ("", "a", "execute mcp:a:*", False),
+        ("*", "c", "execute mcp:a:*", False),
+        ("a", "*", "execute mcp:a:b", False),
+    ],
+)
+def test_a_colon_in_a_value_is_no_boundary(server: str, tool: str, grant: str, covered: bool) -> None:
+    assert grants(grant, right("execute mcp:<server>:<tool>", server=server, tool=tool)) is covered
+
+
 @given(VALUES)
 def test_a_value_is_filled_in_once(value: str) -> None:
     asked = right("read job:of-<id>:<other>", id="<other>", other=value)

@@ -123,18 +123,21 @@ def test_a_status_that_is_no_answer_lets_nobody_in(status: int) -> None:
         verified(reply(status, body, "Location: /elsewhere"))
 
 
+ENDLESS = endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1000\r\n" + b" " * 0x1000 + b"\r\n")
+
+
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "problem"),
     [
-        hang_up,
-        saying(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", hang_up),
-        b"no HTTP at all\r\n\r\n",
-        reply(200, ACTIVE, "Content-Encoding: gzip"),
-        endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1000\r\n" + b" " * 0x1000 + b"\r\n"),
+        (hang_up, "did not reply"),
+        (saying(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", hang_up), "did not reply"),
+        (b"no HTTP at all\r\n\r\n", "did not reply"),
+        (reply(200, ACTIVE, "Content-Encoding: gzip"), "is compressed"),
+        (ENDLESS, "is longer than 1048576 bytes"),
     ],
 )
-def test_a_service_that_fails_lets_nobody_in(answer: bytes | Answer) -> None:
-    with pytest.raises(VerifierError):
+def test_a_service_that_fails_lets_nobody_in(answer: bytes | Answer, problem: str) -> None:
+    with pytest.raises(VerifierError, match=problem):
         verified(answer)
 
 

@@ -27,6 +27,7 @@ from .operating import jobs_know_their_backends, operations_are_narrowed_only, o
 from .parameters import (
     commands_can_say_it,
     flags_are_distinct,
+    headers_are_of_parameters,
     options_have_an_effect,
     parameters_have_one_place,
     refused_parameters_are_no_parameters,
@@ -54,6 +55,7 @@ from .serving import (
 from .verbs import (
     commands_are_words,
     commands_stay_outside_the_fence,
+    content_comes_from_python,
     everything_is_used,
     limits_have_an_effect,
     synonyms_lead_somewhere,
@@ -83,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     targets_fit_their_backend,
     commands_are_words,
     commands_stay_outside_the_fence,
+    content_comes_from_python,
     required_parameters_exist,
     refused_parameters_are_no_parameters,
     run_options_name_parameters,
@@ -106,6 +109,7 @@ RULES: tuple[Rule, ...] = (
 # These look at data through schemas, so they wait until the schemas are sound.
 RULES_OF_DATA: tuple[Rule, ...] = (
     varying_parameters_are_texts,
+    headers_are_of_parameters,
     flags_are_distinct,
     commands_can_say_it,
     options_have_an_effect,

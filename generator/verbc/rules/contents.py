@@ -148,9 +148,9 @@ def _result_fits(
         return
     if example.refusal:
         yield Problem(parsed.key_at(*path, "refusal"), 'an example has a "result" or a "refusal", not both')
-    elif verb.result is not None:
-        schema = types.advertised(verb.result)
+    elif verb.declared is not None:
+        schema = types.advertised(verb.declared)
         if problems := Validator(schema, names=True, subject="the result").problems(
-            types.data(example.result, verb.result)
+            types.data(example.result, verb.declared)
         ):
             yield Problem(parsed.at(*path, "result"), f"this result does not fit the declared one: {problems[0]}")

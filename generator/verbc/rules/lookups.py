@@ -75,8 +75,8 @@ def located_nodes(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]
     for name, verb in parsed.spec.verbs.items():
         for parameter, node in verb.params.items():
             yield ("verbs", name, "params", parameter), node
-        if verb.result is not None:
-            yield ("verbs", name, "result"), verb.result
+        if verb.declared is not None:
+            yield ("verbs", name, "result"), verb.declared
 
 
 def used_types(parsed: Parsed) -> set[str]:
@@ -91,14 +91,20 @@ def used_types(parsed: Parsed) -> set[str]:
     return used
 
 
+def every_node(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]]:
+    """Every schema of a spec, those inside others as well, with its path."""
+    pending = list(located_nodes(parsed))
+    while pending:
+        path, node = pending.pop()
+        yield path, node
+        if isinstance(node, Schema):
+            pending.extend(((*path, *step), child) for step, child in children(node))
+
+
 def property_lists(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Iterable[str]]]:
     """Every list of names that become fields of one class, with its path."""
     for name, verb in parsed.spec.verbs.items():
         yield ("verbs", name, "params"), verb.params
-    pending = list(located_nodes(parsed))
-    while pending:
-        path, node = pending.pop()
-        if isinstance(node, Schema):
-            if node.properties:
-                yield (*path, "properties"), node.properties
-            pending.extend(((*path, *step), child) for step, child in children(node))
+    for path, node in every_node(parsed):
+        if isinstance(node, Schema) and node.properties:
+            yield (*path, "properties"), node.properties

@@ -40,7 +40,9 @@ NAMES_OF_CODE = (
         }
     )
 )
-NAMES_OF_SERVER = frozenset({"bindings", "build_server", "caller", "load", "state", "surface"}) | frozenset(keyword.kwlist)
+NAMES_OF_SERVER = frozenset({"bindings", "build_server", "caller", "load", "state", "surface"}) | frozenset(
+    keyword.kwlist
+)
 # What packages and their tests import; and the folders that lie beside a package.
 HIDDEN_BY_PACKAGES = frozenset(
     "anyio hypothesis jsonschema_rs mcp mcp_types pydantic pydantic_core pytest typing_extensions values".split()

@@ -75,8 +75,8 @@ def _wider(parsed: Parsed, name: str, verb: Verb, operation: Operation) -> Itera
         elif _word(verb) != SPAWN:
             sentence = f"the operation has no parameter {quoted(parameter)}{nearest(parameter, part.params)}"
             yield Problem(parsed.key_at(*path), sentence)
-    if verb.result is not None and part.result is not None:
-        given = _without_key(verb, parsed.types.form(verb.result))
+    if verb.declared is not None and part.result is not None:
+        given = _without_key(verb, parsed.types.form(verb.declared))
         yield from _loosened(parsed, ("verbs", name, "result"), plain.form(part.result), given)
 
 

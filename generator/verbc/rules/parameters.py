@@ -10,8 +10,8 @@ from ..names import field_name
 from ..operations import SPAWN
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
-from ..spec import Run
-from .lookups import Command, commands, run_of
+from ..spec import Run, Schema
+from .lookups import Command, commands, every_node, run_of
 
 _PLACES = {
     "jobs": "an operation",
@@ -59,6 +59,25 @@ def varying_parameters_are_texts(parsed: Parsed) -> Iterator[Problem]:
             if not isinstance(parsed.spec.backends.get(backend), PythonBackend):
                 at = parsed.at("verbs", name, "varies_with", parameter)
                 yield Problem(at, f"{quoted(backend)} is no python backend")
+
+
+def headers_are_of_parameters(parsed: Parsed) -> Iterator[Problem]:
+    for path, node in every_node(parsed):
+        if not (isinstance(node, Schema) and node.x_mcp_header):
+            continue
+        mark = parsed.key_at(*path, "x-mcp-header")
+        if not (len(path) == 4 and path[2] == "params"):
+            yield Problem(mark, '"x-mcp-header" is for parameters of verbs, written where they are declared')
+        elif not parsed.types.admitted(node) <= {"string", "integer", "number", "boolean"}:
+            yield Problem(mark, "a header can hold one text, number or boolean")
+    for name, verb in parsed.spec.verbs.items():
+        owners: dict[str, str] = {}
+        for parameter, node in verb.params.items():
+            header = node.x_mcp_header if isinstance(node, Schema) else None
+            other = owners.setdefault(header.lower(), parameter) if header else parameter
+            if other != parameter:
+                mark = parsed.at("verbs", name, "params", parameter, "x-mcp-header")
+                yield Problem(mark, f"{quoted(str(header))} is the header of {quoted(other)} already")
 
 
 def run_options_name_parameters(parsed: Parsed) -> Iterator[Problem]:

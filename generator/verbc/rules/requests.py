@@ -14,7 +14,9 @@ from .lookups import run_of
 _TARGET = re.compile(rf"({'|'.join(METHODS)}) (/([A-Za-z0-9._~-]+|<[^<>/]+>))+")
 _SCALARS = frozenset({"string", "integer"})
 FIRST_STATUS, LAST_STATUS = 200, 599  # of answers; what comes before them is not told
-OUR_HEADERS = frozenset({"authorization", "host", "content-length", "content-type", "idempotency-key", "connection", "transfer-encoding"})
+OUR_HEADERS = frozenset(
+    {"authorization", "host", "content-length", "content-type", "idempotency-key", "connection", "transfer-encoding"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from ..backends import CliBackend, JobsBackend, PythonBackend
 from ..names import function_name
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
-from ..spec import RUN_OPTIONS
+from ..spec import CONTENT, RUN_OPTIONS
 from .lookups import commands, hook_methods, run_of, used_types
 
 
@@ -86,6 +86,14 @@ def targets_fit_their_backend(parsed: Parsed) -> Iterator[Problem]:
             yield Problem(mark, f"{quoted(target)} is the name of a hook of {quoted(hooks[target])}; choose another")
         if (other := methods.setdefault((backend, target), name)) != name:
             yield Problem(mark, f"the method {quoted(target)} runs {quoted(other)} already; one method runs one verb")
+
+
+def content_comes_from_python(parsed: Parsed) -> Iterator[Problem]:
+    for name, verb in parsed.spec.verbs.items():
+        found = run_of(parsed, verb)
+        if verb.result == CONTENT and found and not isinstance(parsed.spec.backends[found[0]], PythonBackend):
+            sentence = f"{quoted(CONTENT)} is what verbs of python backends can give"
+            yield Problem(parsed.at("verbs", name, "result"), sentence)
 
 
 def commands_are_words(parsed: Parsed) -> Iterator[Problem]:

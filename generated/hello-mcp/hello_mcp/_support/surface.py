@@ -56,6 +56,11 @@ def text_answer(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
+def content_answer(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """A result that is blocks of content."""
+    return {"content": blocks, "isError": False}
+
+
 def structured_answer(value: dict[str, Any], *, is_error: bool = False) -> dict[str, Any]:
     """A result that is an object: structured, and as text for clients that read only that."""
     content = [{"type": "text", "text": compact_json(value)}]

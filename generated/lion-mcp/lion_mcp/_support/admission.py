@@ -12,6 +12,7 @@ from . import log
 from .backend import Backend, Plan
 from .bounded_work import within
 from .call import LOCAL, Call, Caller, ProgressReport
+from .content import CONTENT_SCHEMA, FORM
 from .contract import Contract, Contracts
 from .pin import Pin
 from .quoting import quoted, shown
@@ -174,7 +175,8 @@ class Admission:
 
     def _checked(self, call: Call, result: Any) -> Any:
         result = bounded_result(result)
-        if call.verb.result is None or not (problems := self._result_validator(call.verb).problems(result)):
+        validator = self._result_validator(call.verb)
+        if validator is None or not (problems := validator.problems(result)):
             return result
         log.event(
             "error",
@@ -186,12 +188,11 @@ class Admission:
         message = f"The result does not have the form that is declared for it. {_in_log(call.correlation_id)}"
         raise Refusal("internal", message)
 
-    def _result_validator(self, verb: Verb) -> Validator:
-        if (validator := self._results.get(verb.name)) is None:
+    def _result_validator(self, verb: Verb) -> Validator | None:
+        if verb.name not in self._results and (schema := _result_schema(verb)) is not None:
             # Names that a result has and its schema does not are data, and data does not go into the log.
-            validator = Validator(verb.result or {}, names=False, subject="the result")
-            self._results[verb.name] = validator
-        return validator
+            self._results[verb.name] = Validator(schema, names=False, subject="the result")
+        return self._results.get(verb.name)
 
     def _refused(self, name: str, error: BaseException, correlation: str, contract: Contract | None) -> Outcome:
         if isinstance(error, Refusal):
@@ -216,6 +217,10 @@ class Admission:
         if isinstance(refusal.kind, str) and refusal.kind in self.registry.kinds:
             return refusal
         return Refusal("internal", "It was refused with a kind that is not declared.", error)
+
+
+def _result_schema(verb: Verb) -> dict[str, Any] | None:
+    return CONTENT_SCHEMA if verb.run.reply["form"] == FORM else verb.result
 
 
 def _let_cancellation_pass(error: BaseException) -> None:

@@ -38,7 +38,7 @@ class Pin:
         owned = {"account": caller.account, "subject": caller.subject}
         for place, name, value in self._found(arguments):
             own = owned[self._pinned[name]]
-            if own is None or type(value) is not str or value != own:
+            if own is None or value != own:  # nothing but the same text is equal to a text
                 return self._refused(place, name, own, schema)
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .admission import Admission, Request
+from .content import FORM
 from .quoting import quoted
 from .registry import Registry, Verb
 from .surface import (
@@ -12,6 +13,7 @@ from .surface import (
     ToolCall,
     UnknownToolError,
     compact_json,
+    content_answer,
     refused_answer,
     structured_answer,
     text_answer,
@@ -28,6 +30,7 @@ class ToolsSurface:
         self._admission = admission
         self._tools = [_tool(verb) for verb in registry.available]
         declared = {verb.name: verb.result for verb in registry.verbs if verb.result is not None}
+        self._content = {verb.name for verb in registry.verbs if verb.run.reply["form"] == FORM}
         self._wrapped = {name for name, result in declared.items() if not _is_object(result)}
 
     def tools(self) -> list[dict[str, Any]]:
@@ -58,6 +61,8 @@ class ToolsSurface:
         return self._answer(outcome.op, outcome.result)
 
     def _answer(self, verb: str, result: Any) -> dict[str, Any]:
+        if verb in self._content:
+            return content_answer(result)
         if verb in self._wrapped:
             return structured_answer({"result": result})
         if isinstance(result, dict):

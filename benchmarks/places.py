@@ -13,6 +13,7 @@ OWN: Final = ROOT / ".venv"
 LION_MCP: Final = ROOT / "generated" / "lion-mcp"
 LION_PEER: Final = ROOT / ".peers" / "lion"
 MODELS_PEER: Final = ROOT / ".peers" / "dmcg"
+FASTMCP_PEER: Final = ROOT / ".peers" / "fastmcp"
 
 
 class MissingError(Exception):

@@ -22,12 +22,23 @@ class Unit:
         return f"{value * self.factor:.{self.digits}f} {self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How a figure that is measured in seconds for each is shown: as how many there are in a second."""
+
+    name: str
+
+    def show(self, value: float) -> str:
+        return f"{1 / value:.0f} {self.name}"
+
+
 SECONDS: Final = Unit("s", 1, 2)
 MILLISECONDS: Final = Unit("ms", 1e3, 0)
 TENTHS: Final = Unit("ms", 1e3, 1)
 MICROSECONDS: Final = Unit("µs", 1e6, 0)
 MEBIBYTES: Final = Unit("MiB", 1 / 2**20, 0)
 TIMES: Final = Unit("x", 1, 2)
+PER_SECOND: Final = Rate("/s")
 
 
 def title(text: str) -> None:
@@ -35,7 +46,7 @@ def title(text: str) -> None:
     print(f"  {'':{_NAME_WIDTH}}{'median':>10}{'minimum':>10}{'samples':>9}")
 
 
-def table(samples: Samples, unit: Unit, suffix: str = "") -> None:
+def table(samples: Samples, unit: Unit | Rate, suffix: str = "") -> None:
     """One line for each contestant."""
     for name, values in samples.items():
         figures = f"{unit.show(median(values)):>10}{unit.show(min(values)):>10}{len(values):>9}"

@@ -18,6 +18,7 @@ import pytest
 
 from verbc.compose import load
 from verbc.pipeline import compile_spec
+from verbc.scalars import PROTOCOLS
 from verbc.source import Plain, read
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +93,7 @@ def test_no_date_is_written() -> None:
     today = datetime.now(UTC)
     for path, text in files.items():
         if "/_support/" not in path and path not in ("tests/values.py", "tests/test_registry.py"):
-            assert str(today.year) not in text, path
+            assert str(today.year) not in re.sub("|".join(PROTOCOLS), "", text), path
 
 
 def flow(value: Any) -> str:

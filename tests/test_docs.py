@@ -13,7 +13,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from verbc import backends, spec
+from verbc import access, backends, spec
 from verbc.operations import KINDS, operations
 from verbc.pipeline import compile_spec
 from verbc.problems import SpecError
@@ -117,11 +117,16 @@ def completed(sections: str) -> str:
     if "verbs" not in given:
         result = {"type": "object", "properties": {f"a{name}": name for name in given.get("types", {})}}
         made = {
-            f"use_{name}": {"summary": "Uses it.", "result": result, "run": {name: f"run_{name}"}}
-            for name in given.get("backends", {"app": None})
+            f"use_{name}": {"summary": "Uses it.", "result": result, "run": {name: target_of(name, backend)}}
+            for name, backend in given.get("backends", {"app": {}}).items()
         }
         missing.append(f"verbs: {json.dumps(made)}")
     return "\n".join([*missing, sections])
+
+
+def target_of(name: str, backend: dict[str, Any]) -> str:
+    """What a verb could run that uses a backend."""
+    return f"GET /{name}" if "http" in backend else f"run_{name}"
 
 
 @pytest.mark.parametrize("block", [block for block in yaml_blocks() if block.mark != "wrong"], ids=str)
@@ -209,7 +214,8 @@ def test_the_fingerprints_that_are_shown_are_those_of_the_spec_before_them(tmp_p
 
 
 def test_every_key_of_the_grammar_is_told() -> None:
-    told = set(re.findall(r"[A-Za-z_]+", " ".join(re.findall(r"`([^`\n]+)`", LANGUAGE.read_text(encoding="utf-8")))))
+    code = " ".join(re.findall(r"`([^`\n]+)`", LANGUAGE.read_text(encoding="utf-8")))
+    told = {*re.findall(r"[A-Za-z_]+", code), *re.findall(r"[a-z]+(?:-[a-z]+)+", code)}
     assert sorted(keys() - told) == []
 
 
@@ -217,7 +223,7 @@ def keys() -> set[str]:
     """The keys of every map of the language, as they are written."""
     models = {
         model
-        for module in (spec, backends)
+        for module in (spec, backends, access)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel)
     }

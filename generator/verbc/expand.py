@@ -40,6 +40,7 @@ class _Assembly:
     def __init__(self, document: Map) -> None:
         self.shared = document.get("shared", Map(document.mark))
         self.backends = document.get("backends")
+        self.types = document.get("types")
         self.problems: list[Problem] = []
 
     def verb(self, verb: Map) -> Map:
@@ -67,8 +68,22 @@ class _Assembly:
             sentence = f'{quoted(KEY)} is the parameter that "idempotent" adds; name yours otherwise'
             self.problems.append(Problem(params.keys_at[KEY], sentence))
             return verb
-        with_result = isinstance(verb.get("result"), Map)
-        return merge(verb, key_part(verb["idempotent"], verb.values_at["idempotent"], with_result=with_result))
+        result = self._closed_result(verb)
+        key = key_part(verb["idempotent"], verb.values_at["idempotent"], with_result=result is not None)
+        whole = merge(verb, key)
+        if result is not None and "result" in key:
+            whole["result"] = merge(result, key["result"])
+            whole["result"].mark = result.mark  # it is still the type that it was written as
+        return whole
+
+    def _closed_result(self, verb: Map) -> Map | None:
+        """The result that a verb declares, as a map, where it could not hold anything else; a name stands for its type."""
+        result, seen = verb.get("result"), set[str]()
+        while isinstance(result, str) and isinstance(self.types, Map) and result in self.types and result not in seen:
+            seen.add(result)
+            result = self.types[result]
+        closed = isinstance(result, Map) and "properties" in result and "additionalProperties" not in result
+        return result if closed else None
 
 
 def _unknown_part(name: Any, mark: Mark, shared: Map) -> Problem:

@@ -17,7 +17,7 @@ AUDIENCE = "https://sample.example/mcp"
 
 
 @cache
-def private_key(kind: str, serial: int = 0) -> Any:
+def _private_key(kind: str, serial: int) -> Any:
     """The key with this number, of a kind that a curve or a number of bits names; made once."""
     match kind:
         case "ed25519":
@@ -41,9 +41,14 @@ class SigningKey:
     serial: int = 0
 
     @property
+    def private(self) -> Any:
+        """What it signs with."""
+        return _private_key(self.kind, self.serial)
+
+    @property
     def public(self) -> dict[str, Any]:
         """How it is published."""
-        key = private_key(self.kind, self.serial).public_key()
+        key = self.private.public_key()
         writer: Any = {"E": OKPAlgorithm, "S": ECAlgorithm}.get(self.kind[0].upper(), RSAAlgorithm)
         told = {} if self.id is None else {"kid": self.id}
         return {**json.loads(writer.to_jwk(key)), **told, "use": "sig", **self.published}
@@ -54,7 +59,7 @@ class SigningKey:
         told = {"kid": self.id, **(header or {})}
         return jwt.encode(
             {name: value for name, value in whole.items() if value is not None},
-            private_key(self.kind, self.serial),
+            self.private,
             self.algorithm,
             headers={name: value for name, value in told.items() if value is not None},
         )

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import resource
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -44,6 +45,14 @@ def test_a_connection_is_kept(server: HttpThread) -> None:
         ):
             assert connection.exchange(request).header("connection") is None
         assert connection.exchange(post(listing())).status == 200
+
+
+def test_answers_are_sent_at_once(server: HttpThread) -> None:
+    with server.connect() as connection:
+        assert connection.exchange(post(listing())).status == 200
+        (held,) = server.server.server_state.connections
+        accepted = held.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
 def test_a_connection_is_closed_where_the_client_wants_it(server: HttpThread) -> None:

@@ -196,9 +196,15 @@ def test_what_is_no_file_is_not_waited_for(file: Path, make: Callable[[Path], No
 
 def test_what_is_not_there_is_told(file: Path, tmp_path: Path) -> None:
     file.unlink()
-    assert problem(file) == f"The keys file {file} cannot be read: No such file or directory."
+    assert problem(file) == f"The keys file {file} is not there. The command `keys add` makes it."
     missing = tmp_path / "none" / "keys.json"
     assert problem(missing).startswith(f"The folder {missing.parent} of the keys file cannot be used: No such")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_told(file: Path) -> None:
+    file.chmod(0o000)
+    assert problem(file) == f"The keys file {file} cannot be read: Permission denied."
 
 
 def test_what_is_wrong_in_it_is_told(file: Path) -> None:

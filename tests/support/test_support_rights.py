@@ -146,7 +146,7 @@ def test_the_scopes_that_would_do_are_told() -> None:
     error = refusal(caller("tools"), right("read job:<id>", id="1")).as_error()
     assert error == {
         "kind": "insufficient_scope",
-        "message": "The key lacks a scope; each of these is enough.",
+        "message": "The key lacks a scope; each of `scopes` is enough.",
         "detail": {"scopes": ["jobs:read", "jobs:first"]},
     }
 
@@ -158,7 +158,7 @@ def test_only_what_is_missing_counts() -> None:
 
 def test_where_no_scope_is_enough_by_itself_all_of_them_are_told() -> None:
     found = refusal(caller(), right("read job:2"), right("write job:2"))
-    assert found.message == "The key lacks scopes; it takes several of these."
+    assert found.message == "The key lacks scopes; it takes several of `scopes`."
     assert found.detail == {"scopes": ["jobs:read", "jobs:write"]}
 
 

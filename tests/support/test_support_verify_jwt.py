@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from verbc.support.bearer import Identity, VerifierError
 from verbc.support.verify_jwt import ALGORITHMS, JwtSettings, JwtVerifier
 
-from .issuers import ALL, AUDIENCE, ISSUER, OTHER_P256, P256, SigningKey, key_set, private_key
+from .issuers import ALL, AUDIENCE, ISSUER, OTHER_P256, P256, SigningKey, key_set
 from .programs import finish, move_clock
 from .rest_services import Answer, Exchange, RawService, hang_up, reply
 
@@ -132,8 +132,12 @@ def test_a_key_without_an_id_is_found_when_it_is_the_only_one() -> None:
     ],
 )
 def test_a_token_that_says_something_else_is_not_good(changes: dict[str, Any]) -> None:
-    token = jwt.encode(claims(**changes), private_key(P256.kind), "ES256", headers={"kid": P256.id})
-    assert verified(token, account="acct") is None
+    good, other = (
+        jwt.encode(claims(**{"acct": "acct_1", **told}), P256.private, "ES256", headers={"kid": P256.id})
+        for told in ({}, changes)
+    )
+    assert verified(good, account="acct") is not None
+    assert verified(other, account="acct") is None
 
 
 @pytest.mark.parametrize("claim", ["iss", "aud", "exp", "sub"])
@@ -176,7 +180,7 @@ def test_an_algorithm_that_was_not_chosen_is_not_taken(algorithm: str) -> None:
 
 @pytest.mark.parametrize("form", [Encoding.PEM, Encoding.DER])
 def test_a_public_key_is_no_secret_to_sign_with(form: Encoding) -> None:
-    public = private_key(RSA.kind).public_key().public_bytes(form, PublicFormat.SubjectPublicKeyInfo)
+    public = RSA.private.public_key().public_bytes(form, PublicFormat.SubjectPublicKeyInfo)
     for algorithm in ("HS256", "RS256"):
         signed = unsigned({"alg": algorithm, "kid": "rsa"}, claims())
         made = hmac.new(public, signed.encode(), hashlib.sha256).digest()

@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_used_to_begin_with_is_told(file: Path) -> None:
     file.chmod(0o644)
     with pytest.raises(KeysFileError, match="can be read or changed by others"):
         FileVerifier(file)
-    with pytest.raises(KeysFileError, match="No such file"):
+    with pytest.raises(KeysFileError, match="is not there"):
         FileVerifier(file.with_name("none.json"))
 
 

@@ -253,7 +253,7 @@ def test_a_keys_file_is_looked_at_when_the_server_starts(tmp_path: Path) -> None
     tmp_path.chmod(0o700)
     file = tmp_path / "keys.json"
     known = registry({"keys": "${KEYS}"})
-    with pytest.raises(StartError, match="No such file"):
+    with pytest.raises(StartError, match="is not there"):
         verifier_of(known, environ={"KEYS": str(file)})
     change_keys(file, lambda _: [KeyEntry(key_digest("k"), Identity("ada"))])
     for verifier in (verifier_of(known, environ={"KEYS": str(file)}), verifier_of(registry(None), f"keys={file}")):

@@ -8,6 +8,7 @@ from ..operations import SPAWN, Operation, operations
 from ..parse import Parsed
 from ..problems import Mark
 from ..schemas import Node, children, used_names
+from ..source import Map
 from ..spec import Run, Schema, Verb
 
 
@@ -82,6 +83,7 @@ def located_nodes(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]
 def used_types(parsed: Parsed) -> set[str]:
     """The named types that a verb uses, also by way of others."""
     pending = [node for path, node in located_nodes(parsed) if path[0] == "verbs"]
+    pending += _taken_over(parsed)
     used: set[str] = set()
     while pending:
         for name in used_names(pending.pop()):
@@ -99,6 +101,13 @@ def every_node(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Node]]:
         yield path, node
         if isinstance(node, Schema):
             pending.extend(((*path, *step), child) for step, child in children(node))
+
+
+def _taken_over(parsed: Parsed) -> list[Node]:
+    """The types that stand written out as the result of a verb, which something was added to."""
+    types, verbs = parsed.document.get("types", {}), parsed.document["verbs"].values()
+    marks = {result.mark for verb in verbs if isinstance(result := verb.get("result"), Map)}
+    return [name for name, written in types.items() if isinstance(written, Map) and written.mark in marks]
 
 
 def property_lists(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], Iterable[str]]]:

@@ -77,7 +77,8 @@ def _add(sockets: list[socket.socket], family: socket.AddressFamily, address: tu
     """Bind one more, on the port of those before. An address that this machine has not is left out."""
     host, port, *rest = address
     try:
-        opened = socket.socket(family, socket.SOCK_STREAM)
+        # Named in full, as asyncio sends small answers at once only over what is said to be TCP.
+        opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:

@@ -28,7 +28,7 @@ FIRST = "installed-first.json"  # what the environment had when only hello was i
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the generated packages: hello-mcp, lion-mcp and everything-mcp."""
+    """The folder of the generated packages: hello-mcp, lion-mcp, lithi-mcp, and those of the fixtures."""
     return made_once(tmp_path_factory, "packages", compile_packages)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -11,32 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import StdioServerParameters
 
+from .answers import ERAS, MODES, answer_of, called, check, refusal_of
 from .peers import PROBE, inspected, inspected_call, peer, ran, through_typescript
 from .samples import REFUSALS, RESULTS, SAMPLES, Call
-from .workshop import PACKAGES, distribution, module
+from .workshop import distribution, module
 
-ERAS = ("legacy", "modern")
-MODES = ("legacy", "auto", "2026-07-28")
-
-
-def answer_of(result: dict[str, Any]) -> Any:
-    """The structured content of a result, which its text repeats; the text where there is none."""
-    (block,) = result["content"]
-    text = block["text"]
-    if "structuredContent" not in result:
-        return text
-    assert json.loads(text) == result["structuredContent"]
-    return result["structuredContent"]
-
-
-def refusal_of(result: dict[str, Any]) -> dict[str, Any]:
-    assert result["isError"] is True, result
-    error = answer_of(result)["error"]
-    assert set(error) - {"detail"} == {"kind", "message"}
-    assert isinstance(error, dict)
-    return error
+SERVERS = tuple(SAMPLES)  # that speak over stdio
 
 
 def expected(call: Call, answer: Any) -> Any:
@@ -47,7 +28,7 @@ def expected(call: Call, answer: Any) -> Any:
 # --- the Inspector
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", SERVERS)
 @pytest.mark.parametrize("era", ERAS)
 def test_inspector_lists_the_tools(servers: Path, name: str, era: str) -> None:
     code, result = inspected(servers / name, era, "--method", "tools/list", "--strict")
@@ -80,7 +61,7 @@ def test_inspector_sees_the_refusal(servers: Path, name: str, era: str) -> None:
 # --- the client of the TypeScript SDK, which checks results with the output schemas, refusals included
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", SERVERS)
 def test_typescript_client_calls(servers: Path, name: str) -> None:
     sample = SAMPLES[name]
     seen = through_typescript(servers / name, [sample.success, sample.refusal])
@@ -118,7 +99,7 @@ REFUSING = {
 }
 
 
-@pytest.mark.parametrize("server", [*PACKAGES, "lion-without-li", "lion-tools"])
+@pytest.mark.parametrize("server", [*SERVERS, "lion-without-li", "lion-tools"])
 def test_probe_has_nothing_to_say(servers: Path, server: str) -> None:
     refusing = REFUSING.get(server, set())
     options = ["--strict", "--allow-destructive", "--include-optional", "--format", "json"]
@@ -133,36 +114,12 @@ def test_probe_has_nothing_to_say(servers: Path, server: str) -> None:
 # --- the Python SDK's client
 
 
-def called(server: Any, mode: str, calls: list[Call]) -> tuple[list[str], list[dict[str, Any]]]:
-    """The names of the tools, and the results of calls."""
-
-    async def all_called() -> tuple[list[str], list[dict[str, Any]]]:
-        async with Client(server, mode=mode) as client:
-            tools = [tool.name for tool in (await client.list_tools()).tools]
-            return tools, [_wire(await client.call_tool(*call)) for call in calls]
-
-    return asyncio.run(all_called())
-
-
-def _wire(result: Any) -> dict[str, Any]:
-    form: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=False, exclude_unset=True)
-    return form
-
-
-def check(name: str, tools: list[str], results: list[dict[str, Any]]) -> None:
-    sample = SAMPLES[name]
-    assert tuple(tools) == sample.tools
-    success, refusal = results
-    assert answer_of(success) == sample.result
-    assert refusal_of(refusal)["kind"] == sample.kind
-
-
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", SERVERS)
 @pytest.mark.parametrize("mode", MODES)
 def test_python_client_over_stdio(servers: Path, name: str, mode: str) -> None:
     sample = SAMPLES[name]
     server = StdioServerParameters(command=str(servers / name))
-    check(name, *called(server, mode, [sample.success, sample.refusal]))
+    check(SAMPLES[name], called(server, mode, [sample.success, sample.refusal]))
 
 
 @pytest.fixture
@@ -184,17 +141,17 @@ def _forget(package: str) -> None:
         del sys.modules[name]
 
 
-@pytest.mark.parametrize(("name", "imported"), [(name, name) for name in PACKAGES], indirect=["imported"])
+@pytest.mark.parametrize(("name", "imported"), [(name, name) for name in SERVERS], indirect=["imported"])
 @pytest.mark.parametrize("mode", MODES)
 def test_python_client_in_memory(imported: Any, name: str, mode: str) -> None:
     sample = SAMPLES[name]
-    check(name, *called(imported.create_server(), mode, [sample.success, sample.refusal]))
+    check(SAMPLES[name], called(imported.create_server(), mode, [sample.success, sample.refusal]))
 
 
 @pytest.mark.parametrize("imported", ["everything"], indirect=True)
 def test_python_client_accepts_every_form_of_answer(imported: Any) -> None:
     calls = [call for call, _ in RESULTS] + [call for call, _ in REFUSALS]
-    _, answers = called(imported.create_server(), "legacy", calls)
+    answers = called(imported.create_server(), "legacy", calls).answers
     for (call, answer), seen in zip(RESULTS, answers[: len(RESULTS)], strict=True):
         assert answer_of(seen) == expected(call, answer), call
     for (call, kind), seen in zip(REFUSALS, answers[len(RESULTS) :], strict=True):

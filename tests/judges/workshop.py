@@ -17,8 +17,14 @@ from verbc.tree import write
 
 from .peers import ROOT, output
 
-EVERYTHING = Path(__file__).with_name("everything")
-SPECS = {"hello": ROOT / "specs" / "hello.yaml", "lion": ROOT / "specs" / "lion", "everything": EVERYTHING}
+# Specs of tests, which keep their handlers as text: what these import is only there once it has been compiled.
+FIXTURES = {"everything": Path(__file__).with_name("everything"), "suite": ROOT / "tests" / "conformance" / "suite"}
+SPECS = {
+    "hello": ROOT / "specs" / "hello.yaml",
+    "lion": ROOT / "specs" / "lion",
+    "lithi": ROOT / "specs" / "lithi.yaml",
+    **FIXTURES,
+}
 PACKAGES = tuple(SPECS)
 TOOLS = Path(sys.executable).parent  # the environment of the tests: mypy, ruff, build
 
@@ -50,13 +56,18 @@ def module(name: str) -> str:
 
 def compile_packages(folder: Path) -> None:
     """Compile every spec into `folder`, as `verbc generate` does."""
-    specs = {**SPECS, "everything": folder / "specs" / "everything"}
-    shutil.copytree(EVERYTHING, specs["everything"])
-    (specs["everything"] / "handlers.txt").rename(specs["everything"] / "handlers.py")
-    for name, spec in specs.items():
-        package, files = compile_spec(spec, f"specs/{name}")
+    for name, spec in SPECS.items():
+        place = _with_handlers(spec, folder / "specs" / name) if name in FIXTURES else spec
+        package, files = compile_spec(place, f"specs/{name}")
         assert package == distribution(name)
         write(files, folder / package)
+
+
+def _with_handlers(spec: Path, folder: Path) -> Path:
+    """A copy of a fixture whose handlers are Python."""
+    shutil.copytree(spec, folder)
+    (folder / "handlers.txt").rename(folder / "handlers.py")
+    return folder
 
 
 def empty_environment(folder: Path, *, seeing: Path | None = None) -> Path:

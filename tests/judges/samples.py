@@ -23,6 +23,7 @@ class Sample:
 TREE = {"label": "root", "weight": None, "children": [{"label": ""}, {"label": "12:30", "weight": 0.5}]}
 OPS = {"ops": [{"op": "team.create", "args": {"name": "a b", "members": "-x"}}]}
 
+# Of the servers that speak over stdio.
 SAMPLES = {
     "hello": Sample(
         tools=("log",),
@@ -85,6 +86,8 @@ SAMPLES = {
         message="",
     ),
 }
+
+LITHI_TOOLS = ("lithi.quote", "lithi.run", "lithi.batch", "lithi.status", "lithi.result")
 
 # Further calls of the fixture, each with its structured content, its text, or the kind of its refusal.
 RESULTS: list[tuple[Call, Any]] = [

@@ -119,7 +119,7 @@ def test_probe_has_nothing_to_say(servers: Path, server: str) -> None:
 def test_python_client_over_stdio(servers: Path, name: str, mode: str) -> None:
     sample = SAMPLES[name]
     server = StdioServerParameters(command=str(servers / name))
-    check(SAMPLES[name], called(server, mode, [sample.success, sample.refusal]))
+    check(sample, called(server, mode, [sample.success, sample.refusal]))
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def _forget(package: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_python_client_in_memory(imported: Any, name: str, mode: str) -> None:
     sample = SAMPLES[name]
-    check(SAMPLES[name], called(imported.create_server(), mode, [sample.success, sample.refusal]))
+    check(sample, called(imported.create_server(), mode, [sample.success, sample.refusal]))
 
 
 @pytest.mark.parametrize("imported", ["everything"], indirect=True)

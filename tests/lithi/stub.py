@@ -104,10 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(answer)
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self._serve()
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self._serve()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

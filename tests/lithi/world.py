@@ -13,6 +13,7 @@ from typing import Any
 from compute_core.accounts import Caller as CoreCaller
 from compute_core.accounts import Policy, add_key, sha256_of
 from compute_core.testing import RunningCore, running_core
+from compute_core.testing import connected as core_connected
 
 from .servers import SCOPES, Server, mint, serving
 from .wire import MODERN, Endpoint, Reply
@@ -101,6 +102,12 @@ class World:
     def reader(self) -> Caller:
         """May only read, in the account of ada."""
         return self.caller(scopes=READ_ONLY, account=self.ada.account, subject="rea")
+
+    def approve(self, key: str, quote: str) -> None:
+        """Approve a quote over REST, with the key of somebody who may."""
+        with core_connected(self.core.url, key) as client:
+            approved = client.post("/approvals", json={"quote": quote})
+        assert approved.status_code in (200, 201), approved.text
 
     def requests(self) -> int:
         """How many requests the service has answered."""

@@ -17,7 +17,7 @@ from verbc.support.call import Call, Caller
 from verbc.support.http_answers import refused
 from verbc.support.http_callers import anybody
 from verbc.support.http_gate import Entry, Gate
-from verbc.support.http_headers import values
+from verbc.support.http_headers import Headers
 from verbc.support.http_origins import ServedNames
 from verbc.support.protocols import Offer
 from verbc.support.registry import Registry, from_data
@@ -266,7 +266,7 @@ def telling(told: list[Caller]) -> Mapping[str, Work]:
 @pytest.mark.parametrize("era", [OLDER, MODERN])
 def test_each_request_has_its_own_caller(told: list[Caller], replies: str, era: str) -> None:
     async def authenticate(headers: Any) -> Caller:
-        (key,) = values(headers, b"authorization")
+        (key,) = Headers(headers).values(b"authorization")
         return Caller(key, "account", frozenset({"scope"}))
 
     with HttpThread(offering(*ALL), works=telling(told), authenticate=authenticate, replies=replies) as server:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from verbc.support.http_answers import RefusedRequestError
+from verbc.support.http_headers import Headers
 from verbc.support.http_origins import Authority, ServedNames, authority
 from verbc.support.registry import HttpServe
 
@@ -19,6 +20,7 @@ def names(**changes: Any) -> ServedNames:
 @pytest.mark.parametrize(
     ("text", "host", "port"),
     [
+        ("localhost:80", "localhost", 80),
         ("Example.org", "example.org", None),
         ("example.org:", "example.org", None),
         ("example.org:8080", "example.org", 8080),
@@ -27,7 +29,7 @@ def names(**changes: Any) -> ServedNames:
     ],
 )
 def test_a_host_has_one_form(text: str, host: str, port: int | None) -> None:
-    assert authority(text) == Authority(host, port)
+    assert authority(text) == Authority(host, port, host == "localhost")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_an_origin_that_is_none_is_told_at_the_start(origin: str) -> None:
 )
 def test_the_host_that_is_listened_on_is_a_name(listening: str, host: str, known: bool) -> None:
     served = names(host=listening)
-    headers = [(b"host", host.encode())]
+    headers = Headers([(b"host", host.encode())])
     if known:
         assert served.check_host(headers) == authority(host)
     else:

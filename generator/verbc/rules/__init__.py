@@ -6,8 +6,8 @@ from ..parse import Parsed
 from ..problems import Problem, SpecError
 from .built import everything_is_built
 from .contents import (
+    codes_can_happen,
     examples_fit,
-    exit_codes_can_happen,
     kinds_are_known,
     schemas_are_sound,
     schemas_stay_readable,
@@ -40,7 +40,6 @@ from .requests import (
     renamings_have_an_effect,
     requests_can_say_it,
     services_are_addresses,
-    statuses_can_happen,
     targets_are_requests,
 )
 from .serving import (
@@ -94,14 +93,13 @@ RULES: tuple[Rule, ...] = (
     schemas_stay_readable,
     schemas_are_sound,
     kinds_are_known,
-    exit_codes_can_happen,
+    codes_can_happen,
     synonyms_lead_somewhere,
     something_is_served,
     revisions_are_distinct,
     access_has_an_effect,
     keys_are_asked_of_a_service,
     services_are_addresses,
-    statuses_can_happen,
     idempotency_has_an_effect,
     limits_have_an_effect,
     handlers_are_modules,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..backends import CliBackend
+from ..backends import CliBackend, HttpBackend
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
 from ..schema_rules import faults
@@ -10,9 +10,10 @@ from ..schemas import Node, Types, type_names, used_names
 from ..spec import Example, Schema, Verb
 from ..support.refusal import BUILT_IN_KINDS
 from ..support.validation import Validator
-from .lookups import commands, located_nodes
+from .lookups import located_nodes, run_of
 
-LAST_EXIT_CODE = 255
+EXIT_CODES = range(1, 256)  # that can be refusals
+STATUSES = range(200, 600)  # of answers; what comes before them is not told
 LARGEST_SCHEMA = 10_000  # schemas in one; what is larger no caller can read
 
 
@@ -110,19 +111,26 @@ def _named_kinds(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], str]]:
                 yield ("verbs", name, "examples", index, "refusal"), example.refusal
 
 
-def exit_codes_can_happen(parsed: Parsed) -> Iterator[Problem]:
+def codes_can_happen(parsed: Parsed) -> Iterator[Problem]:
     for name, backend in parsed.spec.backends.items():
-        if isinstance(backend, CliBackend):
-            yield from _impossible_codes(parsed, backend.refusals, ("backends", name, "refusals"))
-    for command in commands(parsed):
-        yield from _impossible_codes(parsed, command.run.refusals, ("verbs", command.name, "run", "refusals"))
+        if isinstance(backend, CliBackend | HttpBackend):
+            yield from _impossible_codes(parsed, backend, backend.refusals, ("backends", name, "refusals"))
+    for name, verb in parsed.spec.verbs.items():
+        found = run_of(parsed, verb)
+        backend = parsed.spec.backends[found[0]] if found else None
+        if isinstance(backend, CliBackend | HttpBackend) and verb.run:
+            yield from _impossible_codes(parsed, backend, verb.run.refusals, ("verbs", name, "run", "refusals"))
 
 
-def _impossible_codes(parsed: Parsed, codes: Iterable[str], path: tuple[str, ...]) -> Iterator[Problem]:
+def _impossible_codes(
+    parsed: Parsed, backend: CliBackend | HttpBackend, codes: Iterable[str], path: tuple[str, ...]
+) -> Iterator[Problem]:
+    possible, kind = (EXIT_CODES, "cli") if isinstance(backend, CliBackend) else (STATUSES, "http")
     for code in codes:
-        if int(code) > LAST_EXIT_CODE:
-            sentence = f"{quoted(code)} has no effect on a cli backend, whose exit codes end at {LAST_EXIT_CODE}"
-            yield Problem(parsed.key_at(*path, code), sentence)
+        if int(code) not in possible:
+            word = "exit codes" if kind == "cli" else "statuses"
+            sentence = f"{quoted(code)} has no effect on a backend of the kind {kind}, whose {word} are"
+            yield Problem(parsed.key_at(*path, code), f"{sentence} {possible.start} to {possible.stop - 1}")
 
 
 def examples_fit(parsed: Parsed) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Rules of verbs that are requests to a REST service."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..backends import HttpBackend
@@ -13,7 +13,6 @@ from .lookups import run_of
 
 _TARGET = re.compile(rf"({'|'.join(METHODS)}) (/([A-Za-z0-9._~-]+|<[^<>/]+>))+")
 _SCALARS = frozenset({"string", "integer"})
-FIRST_STATUS, LAST_STATUS = 200, 599  # of answers; what comes before them is not told
 OUR_HEADERS = frozenset(
     {"authorization", "host", "content-length", "content-type", "idempotency-key", "connection", "transfer-encoding"}
 )
@@ -97,21 +96,6 @@ def members_are_distinct(parsed: Parsed) -> Iterator[Problem]:
                     mark, f"{quoted(parameter)} is sent as {quoted(member)}, and so is {quoted(owners[member])}"
                 )
             owners.setdefault(member, parameter)
-
-
-def statuses_can_happen(parsed: Parsed) -> Iterator[Problem]:
-    for name, backend in parsed.spec.backends.items():
-        if isinstance(backend, HttpBackend):
-            yield from _impossible_statuses(parsed, backend.refusals, ("backends", name, "refusals"))
-    for request in requests(parsed):
-        yield from _impossible_statuses(parsed, request.run.refusals, ("verbs", request.name, "run", "refusals"))
-
-
-def _impossible_statuses(parsed: Parsed, statuses: Iterable[str], path: tuple[str, ...]) -> Iterator[Problem]:
-    for status in statuses:
-        if not FIRST_STATUS <= int(status) <= LAST_STATUS:
-            sentence = f"{quoted(status)} has no effect; a status is {FIRST_STATUS} to {LAST_STATUS}"
-            yield Problem(parsed.key_at(*path, status), sentence)
 
 
 def renamings_have_an_effect(parsed: Parsed) -> Iterator[Problem]:

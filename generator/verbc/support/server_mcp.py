@@ -11,6 +11,7 @@ import mcp_types as types
 from mcp.server import CacheHint, InitializationOptions, Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from . import log
 from .admission import Admission
@@ -20,7 +21,7 @@ from .offered_messages import OfferedMessages
 from .protocols import INITIALIZE, Offer
 from .refusal import Refusal
 from .registry import Registry
-from .surface import Surface, ToolCall, UnknownToolError, refused_answer
+from .surface import Surface, ToolCall, UnknownToolError, compact_json, refused_answer
 from .surface_request import RequestSurface
 from .surface_tools import ToolsSurface
 
@@ -56,7 +57,7 @@ def build_server(
         description=identity.summary,
         instructions=identity.instructions,
         cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
-        get_tool_input_schema=shown.input_schema,
+        get_tool_input_schema=_HeaderSchemas(shown),
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
     )
@@ -81,6 +82,22 @@ class _OfferingServer(Server[Any]):
     ) -> None:
         offered = OfferedMessages(read_stream, write_stream, self._offer)
         await super().run(offered, write_stream, initialization_options, raise_exceptions)
+
+
+class _HeaderSchemas:
+    """The schemas of tools with arguments that also stand in headers. Of the others the SDK need not look at any."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._concerned: dict[int, bool] = {}  # schema -> whether it is one
+
+    def __call__(self, tool: str) -> dict[str, Any] | None:
+        schema = self._surface.input_schema(tool)
+        if schema is None:
+            return None
+        if (concerned := self._concerned.get(id(schema))) is None:
+            concerned = self._concerned[id(schema)] = f'"{X_MCP_HEADER_KEY}"' in compact_json(schema)
+        return schema if concerned else None
 
 
 class _Negotiation:

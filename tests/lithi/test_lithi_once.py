@@ -1,0 +1,305 @@
+"""Nothing runs twice: the same call again, calls at the same time, a reply that was lost, a refusal in between.
+
+What counts is what the service did: it answers 201 when something was started, and 200 when that had been before.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from .servers import serving
+from .shapes import UNKNOWN, check_call
+from .stub import Heard, Service, always, forward, reply, service
+from .wire import LEGACY, MODERN, PATIENCE, REVISIONS, Reply
+from .world import Caller, World, job_of
+
+STARTS = {"lithi.run": "POST /jobs", "lithi.batch": "POST /batches"}
+RACERS = 8
+
+
+def arguments_of(tool: str, *quotes: str) -> dict[str, Any]:
+    return {"quote": quotes[0]} if tool == "lithi.run" else {"quotes": list(quotes)}
+
+
+def quotes_for(tool: str, caller: Caller) -> list[str]:
+    return [caller.quote() for _ in range(1 if tool == "lithi.run" else 3)]
+
+
+@contextmanager
+def started(world: World, tool: str, count: int) -> Iterator[None]:
+    """Sees to it that this many were started in between."""
+    before = world.heard.count(f"{STARTS[tool]} 201")
+    yield
+    assert world.heard.count(f"{STARTS[tool]} 201") - before == count
+
+
+@contextmanager
+def in_front_of(world: World, answer: Callable[[Service, Heard], bytes | None]) -> Iterator[tuple[Service, Caller]]:
+    """A service that ada reaches the other one through, by a lithi-mcp of its own."""
+    with service(always(None)) as between:
+        between.answer = lambda heard: answer(between, heard)
+        with serving(world.keys, between.url) as server:
+            yield between, Caller(world.ada.account, world.ada.key, server.endpoint(world.ada.key))
+
+
+def key_of(heard: Heard) -> str:
+    return heard.headers["idempotency-key"]
+
+
+@pytest.mark.parametrize("tool", STARTS)
+def test_the_same_call_again_gives_the_same_handle(world: World, tool: str) -> None:
+    arguments = arguments_of(tool, *quotes_for(tool, world.ada))
+    with started(world, tool, 1):
+        handles = {world.ada.call(tool, arguments, revision).work["handle"] for revision in REVISIONS * 2}
+    assert len(handles) == 1
+
+
+@pytest.mark.parametrize("tool", STARTS)
+def test_the_same_call_with_a_key_of_its_own(world: World, tool: str) -> None:
+    arguments = {**arguments_of(tool, *quotes_for(tool, world.ada)), "idempotency_key": f"once {tool} \u00e9"}
+    with started(world, tool, 1):
+        handles = {world.ada.call(tool, arguments, revision).work["handle"] for revision in REVISIONS * 2}
+    assert len(handles) == 1
+
+
+@pytest.mark.parametrize("tool", STARTS)
+def test_one_key_for_two_calls_is_a_conflict(world: World, tool: str) -> None:
+    key = {"idempotency_key": f"twice {tool}"}
+    first, second = (arguments_of(tool, *quotes_for(tool, world.ada)) for _ in range(2))
+    with started(world, tool, 1):
+        assert world.ada.call(tool, {**first, **key}).work
+        reply = world.ada.call(tool, {**second, **key})
+        assert reply.refusal["kind"] == "conflict"
+        check_call(reply)
+    with started(world, tool, 1):
+        assert world.ada.call(tool, second).work
+
+
+def test_a_key_is_that_of_one_caller_and_one_tool(world: World) -> None:
+    dora = world.caller("open", subject="dora")
+    key = {"idempotency_key": "shared"}
+    with started(world, "lithi.run", 2), started(world, "lithi.batch", 1):
+        for caller in (world.ada, dora):
+            assert caller.call("lithi.run", {"quote": caller.quote(), **key}).work["state"] == "accepted"
+        assert world.ada.call("lithi.batch", {"quotes": [world.ada.quote()], **key}).work["state"] == "accepted"
+
+
+@pytest.mark.parametrize("tool", STARTS)
+@pytest.mark.parametrize("own_key", [False, True])
+def test_calls_at_the_same_time_start_one_thing(world: World, tool: str, own_key: bool) -> None:
+    key = {"idempotency_key": f"race {tool}"} if own_key else {}
+    arguments = {**arguments_of(tool, *quotes_for(tool, world.ada)), **key}
+    barrier = threading.Barrier(RACERS)
+
+    def race(number: int) -> Reply:
+        barrier.wait(PATIENCE)
+        return world.ada.call(tool, arguments, REVISIONS[number % 2])
+
+    with started(world, tool, 1), ThreadPoolExecutor(RACERS) as pool:
+        replies = list(pool.map(race, range(RACERS)))
+    assert len({reply.work["handle"] for reply in replies}) == 1
+
+
+def test_calls_at_the_same_time_that_are_both_on_their_way(world: World) -> None:
+    """The second reaches the service before the first is answered, unless the server lets only one go."""
+    together = threading.Barrier(2)
+
+    def answer(between: Service, heard: Heard) -> bytes:
+        if heard.target == "/jobs" and len(between.heard) <= 3:
+            together.wait(PATIENCE)
+        return forward(world.core.url, heard)
+
+    with in_front_of(world, answer) as (between, ada), ThreadPoolExecutor(2) as pool:
+        quote = ada.quote()
+        with started(world, "lithi.run", 1):
+            replies = list(pool.map(lambda _: ada.call("lithi.run", {"quote": quote}), range(2)))
+        assert len({reply.work["handle"] for reply in replies}) == 1
+        assert len({key_of(heard) for heard in between.heard if heard.target == "/jobs"}) == 1
+
+
+@pytest.mark.parametrize("tool", STARTS)
+@pytest.mark.parametrize("done", [True, False], ids=["after it was done", "before it was done"])
+def test_the_same_call_after_a_reply_was_lost(world: World, tool: str, done: bool) -> None:
+    target = STARTS[tool].removeprefix("POST ")
+    lost: list[Heard] = []
+
+    def answer(_between: Service, heard: Heard) -> bytes | None:
+        if heard.target != target or lost:
+            return forward(world.core.url, heard)
+        lost.append(heard)
+        if done:
+            forward(world.core.url, heard)
+        return None
+
+    with in_front_of(world, answer) as (between, ada):
+        arguments = arguments_of(tool, *quotes_for(tool, ada))
+        with started(world, tool, 1):
+            first = ada.call(tool, arguments)
+            check_call(first)
+            again = ada.call(tool, arguments).work["handle"]
+        if first.result["isError"]:
+            assert first.refusal["kind"] == "unavailable"
+        else:
+            assert first.work["handle"] == again
+        keys = {key_of(heard) for heard in between.heard if heard.target == target}
+        assert keys == {key_of(lost[0])}
+    assert world.ada.call(tool, arguments).work["handle"] == again
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        b'HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n{"handle": "jb',
+        b"HTTP/1.1 201 Cre",
+        reply(201, b"{"),
+        reply(500, {"error": {"code": "internal"}}),
+        reply(503, {"error": {"code": "unavailable"}}),
+    ],
+    ids=["half a body", "half a line", "no JSON", "500", "503"],
+)
+def test_the_same_call_after_a_reply_that_was_broken(world: World, cut: bytes) -> None:
+    broken = threading.Event()
+
+    def answer(_between: Service, heard: Heard) -> bytes:
+        told = forward(world.core.url, heard)
+        if heard.target == "/jobs" and not broken.is_set():
+            broken.set()
+            return cut
+        return told
+
+    with in_front_of(world, answer) as (_, ada):
+        quote = ada.quote()
+        with started(world, "lithi.run", 1):
+            first = ada.call("lithi.run", {"quote": quote})
+            assert first.refusal["kind"] in ("unavailable", "internal")
+            handle = ada.call("lithi.run", {"quote": quote}).work["handle"]
+    assert world.ada.call("lithi.run", {"quote": quote}).work["handle"] == handle
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("tool", STARTS)
+@pytest.mark.parametrize("own_key", [False, True])
+def test_a_refusal_is_not_remembered(world: World, tool: str, revision: str, own_key: bool) -> None:
+    quotes = quotes_for(tool, world.bob)
+    key = {"idempotency_key": f"approved {tool} {revision}"} if own_key else {}
+    arguments = {**arguments_of(tool, *quotes), **key}
+    owner = world.core.key(world.bob.account, "compute:approve", subject="owner")
+    with started(world, tool, 0):
+        for _ in range(2):
+            assert world.bob.call(tool, arguments, revision).refusal["kind"] == "approval_required"
+    for quote in quotes:
+        world.approve(owner, quote)
+    with started(world, tool, 1):
+        handles = {world.bob.call(tool, arguments, revision).work["handle"] for _ in range(2)}
+    assert len(handles) == 1
+
+
+def test_a_job_is_found_again_after_its_quote_has_expired(world: World) -> None:
+    quote, late = world.ada.quote(), world.ada.quote()
+    handle = world.ada.call("lithi.run", {"quote": quote}).work["handle"]
+    world.core.now += 3600
+    with started(world, "lithi.run", 0):
+        assert world.ada.call("lithi.run", {"quote": quote}).work["handle"] == handle
+        assert world.ada.call("lithi.run", {"quote": late}).refusal["kind"] == "quote_expired"
+
+
+def test_another_server_before_the_same_service_finds_what_was_started(world: World) -> None:
+    quote = world.ada.quote()
+    with started(world, "lithi.run", 1):
+        handle = world.ada.call("lithi.run", {"quote": quote}).work["handle"]
+        with serving(world.keys, world.core.url) as server:
+            again = server.endpoint(world.ada.key).call("lithi.run", {"quote": quote})
+    assert again.work["handle"] == handle
+
+
+# The key that is derived, as the service sees it
+
+
+@pytest.fixture(scope="module")
+def keyed(world: World) -> Iterator[Callable[[Caller, str, Any, str], str]]:
+    """The idempotency key that the service gets with a call."""
+    with (
+        service(always(reply(503, {"error": {"code": "unavailable"}}))) as quiet,
+        serving(world.keys, quiet.url) as server,
+    ):
+
+        def ask(caller: Caller, tool: str, arguments: Any, revision: str = MODERN) -> str:
+            assert server.endpoint(caller.key).call(tool, arguments, revision).refusal["kind"] == "unavailable"
+            return key_of(quiet.heard[-1])
+
+        yield ask
+
+
+Keyed = Callable[..., str]
+
+
+def test_a_derived_key_follows_from_caller_tool_and_arguments(world: World, keyed: Keyed) -> None:
+    one, two = UNKNOWN["qt"], f"qt_{'1' * 26}"
+    calls = [
+        (caller, tool, arguments)
+        for caller in (world.ada, world.bob)
+        for tool, arguments in [
+            ("lithi.run", {"quote": one}),
+            ("lithi.run", {"quote": two}),
+            ("lithi.batch", {"quotes": [one]}),
+            ("lithi.batch", {"quotes": [one, two]}),
+            ("lithi.batch", {"quotes": [two, one]}),
+        ]
+    ]
+    keys = [keyed(*call) for call in calls]
+    assert len(set(keys)) == len(calls)
+    assert [keyed(*call, LEGACY) for call in calls] == keys
+
+
+def test_the_order_of_arguments_does_not_matter(world: World, keyed: Keyed) -> None:
+    pair = {"quote": UNKNOWN["qt"], "account_id": world.ada.account}
+    assert keyed(world.ada, "lithi.run", pair) == keyed(world.ada, "lithi.run", dict(reversed(pair.items())))
+
+
+def test_a_key_of_a_caller_does_not_stand_for_that_of_another(world: World, keyed: Keyed) -> None:
+    told = {"quote": UNKNOWN["qt"], "idempotency_key": "mine"}
+    derived = keyed(world.ada, "lithi.run", {"quote": UNKNOWN["qt"]})
+    assert keyed(world.ada, "lithi.run", told) == keyed(world.ada, "lithi.run", told)
+    assert keyed(world.ada, "lithi.run", told) != keyed(world.bob, "lithi.run", told)
+    assert keyed(world.ada, "lithi.run", {**told, "idempotency_key": derived}) != keyed(
+        world.bob, "lithi.run", {**told, "idempotency_key": derived}
+    )
+
+
+def test_a_derived_key_gives_nothing_away(world: World, keyed: Keyed) -> None:
+    key = keyed(world.ada, "lithi.run", {"quote": UNKNOWN["qt"]})
+    assert key.isascii()
+    assert key.isprintable()
+    assert 16 <= len(key) <= 255
+    for known in (world.ada.key, world.ada.account, UNKNOWN["qt"], "0" * 26):
+        assert known not in key
+
+
+def test_the_key_is_no_argument_for_the_service(world: World) -> None:
+    with service(always(reply(503, {}))) as quiet, serving(world.keys, quiet.url) as server:
+        endpoint = server.endpoint(world.ada.key)
+        for arguments in ({"quote": UNKNOWN["qt"]}, {"quote": UNKNOWN["qt"], "idempotency_key": "mine"}):
+            endpoint.call("lithi.run", arguments)
+            assert json.loads(quiet.heard[-1].body) == {"quote": UNKNOWN["qt"]}
+        endpoint.call("lithi.quote", {"job": job_of()})
+        assert "idempotency-key" not in quiet.heard[-1].headers
+
+
+def test_a_call_without_a_key_is_sent_once_only(world: World) -> None:
+    """A quote has no key, so nobody may try it again on the way."""
+
+    def answer(_between: Service, heard: Heard) -> None:
+        forward(world.core.url, heard)
+
+    with in_front_of(world, answer) as (between, ada):
+        before = world.heard.count("POST /quotes 201")
+        assert ada.call("lithi.quote", {"job": job_of()}).refusal["kind"] == "unavailable"
+        assert world.heard.count("POST /quotes 201") - before == 1
+        assert len(between.heard) == 1

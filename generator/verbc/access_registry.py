@@ -1,5 +1,6 @@
 """The part of a registry that says how a server is served, who may call, and what they may do."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from .access import Asked, Verify
@@ -27,6 +28,12 @@ def serving_of(serve: Serve | None) -> dict[str, Any]:
     }
 
 
+def authority_of(http: Mapping[str, Any]) -> str:
+    """Host and port as a URL has them."""
+    host = f"[{http['host']}]" if ":" in http["host"] else http["host"]
+    return f"{host}:{http['port']}"
+
+
 def access_of(spec: Spec) -> dict[str, Any] | None:
     """Who may do what; None when everybody who can reach the server may do everything."""
     access = spec.access
@@ -35,8 +42,13 @@ def access_of(spec: Spec) -> dict[str, Any] | None:
     return {
         "verify": None if access.verify is None else _verify(access.verify),
         "scopes": {scope: list(rights) for scope, rights in access.scopes.items()},
-        "pin": dict(access.pin),
+        "pin": pins_of(spec),
     }
+
+
+def pins_of(spec: Spec) -> dict[str, str]:
+    """Arguments, at any depth, that must be what is known of the caller."""
+    return {} if spec.access is None else dict(spec.access.pin)
 
 
 def rights_of(name: str, verb: Verb, spec: Spec) -> list[str]:

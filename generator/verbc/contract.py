@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .access_registry import access_of, rights_of, serving_of
+from .access_registry import access_of, pins_of, rights_of, serving_of
 from .backends import (
     CallLimits,
     CliBackend,
@@ -50,6 +50,7 @@ RELIED_ON = [
     "requires",
     "plan",
     "fingerprint_required",
+    "idempotent",
     "varies_with",
     "unavailable",
 ]
@@ -188,7 +189,8 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "run": _run(name, verb, backend_name, target, parsed),
     }
     relied_on = {key: entry[key] for key in RELIED_ON}
-    return {**entry, "digest": digest({**relied_on, "backend": backend_kind(backend), "target": target.split()})}
+    run = {"pin": pins_of(parsed.spec), "backend": backend_kind(backend), "target": target.split()}
+    return {**entry, "digest": digest({**relied_on, **run})}
 
 
 def _hints(effect: str, verb: Verb, *, open_world: bool) -> dict[str, bool]:
@@ -196,7 +198,7 @@ def _hints(effect: str, verb: Verb, *, open_world: bool) -> dict[str, bool]:
     return {
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
-        "idempotentHint": idempotent or verb.idempotent is True,
+        "idempotentHint": idempotent or verb.idempotent in (True, "derived"),
         "openWorldHint": open_world,
     }
 

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .access_registry import authority_of
+
 # The revision whose header every request bears after the handshake, and the one that needs no handshake.
 HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
-_PROBLEM = {"application/json": {"schema": {"type": "object", "properties": {"error": {"type": "object"}}}}}
+ASSUMED = "2025-03-26"  # what a request without the header speaks
+_PROBLEM = {"application/json": {"schema": {"type": "object", "properties": {"error": {"type": ["object", "string"]}}}}}
 _REFUSALS = {
     "400": "The envelope or one of its headers is wrong.",
+    "404": "There is no such path, or no such method of the protocol.",
     "403": "The Origin is not one that may call.",
     "405": "Only POST is served.",
     "406": "Accept does not name both application/json and text/event-stream.",
@@ -34,7 +38,7 @@ def openapi_of(registry: Mapping[str, Any]) -> dict[str, Any] | None:
             "version": server["version"],
             "summary": server["summary"],
         },
-        "servers": [{"url": f"http://{http['host']}:{http['port']}"}],
+        "servers": [{"url": f"http://{authority_of(http)}"}],
         "paths": {http["path"]: {"post": _post(registry, verifies=verifies)}},
     }
     if verifies:
@@ -72,7 +76,9 @@ _ENVELOPE = {
 
 def _version_header(protocols: list[str]) -> dict[str, Any]:
     handshakes = [protocol for protocol in protocols if protocol < STATELESS]
-    without = " Only initialize may leave it out." if handshakes else ""
+    without = f" Where it is left out, {ASSUMED} is meant." if ASSUMED in protocols else ""
+    if handshakes and not without:
+        without = " Only initialize may leave it out."
     return {
         "name": "MCP-Protocol-Version",
         "in": "header",

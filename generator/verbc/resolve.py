@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .access_registry import authority_of
 from .contract import package_of, registry_of
 from .functions import verb_modules
 from .ir import Package
@@ -71,4 +72,4 @@ def dependencies(registry: Mapping[str, Any]) -> set[str]:
 
 
 def _address(http: Mapping[str, Any] | None) -> Code:
-    return Code("") if http is None else code_address(f"{http['host']}:{http['port']}{http['path']}")
+    return Code("") if http is None else code_address(f"{authority_of(http)}{http['path']}")

@@ -188,7 +188,14 @@ Protocol = Annotated[
     Literal["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], BeforeValidator(as_text)
 ]
 PROTOCOLS: tuple[Protocol, ...] = get_args(get_args(Protocol)[0])  # newest first
-Host = form(r"[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\]", "must be a name or an address, such as 127.0.0.1 or [::1]")
+_HOST = r"[A-Za-z0-9._-]{1,253}"
+Host = form(rf"{_HOST}|[0-9A-Fa-f:.]+", "must be a name or an address, such as 127.0.0.1 or ::1")
+ServedHost = form(
+    rf"({_HOST}|\[[0-9A-Fa-f:.]+\])(:[0-9]{{1,5}})?", "must be a host, such as tools.example.org or 127.0.0.1:8080"
+)
+Origin = form(
+    rf"https?://({_HOST}|\[[0-9A-Fa-f:.]+\])(:[0-9]{{1,5}})?", "must be an origin, such as https://app.example.org"
+)
 Port = Annotated[int, BeforeValidator(_port)]
 UrlPath = form(r"/[A-Za-z0-9._~/-]*", "must be a path such as /mcp")
 HeaderName = form(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "must be the name of a header, such as X-Key")

@@ -26,11 +26,13 @@ from .scalars import (
     KindName,
     Line,
     Number,
+    Origin,
     Package,
     ParameterName,
     Port,
     Protocol,
     Requirement,
+    ServedHost,
     ServerName,
     Text,
     Truth,
@@ -112,8 +114,8 @@ class Http(Written):
     host: Host = "127.0.0.1"
     port: Port = 7777
     path: UrlPath = "/mcp"
-    origins: tuple[Text, ...] = ()
-    hosts: tuple[Text, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    hosts: tuple[ServedHost, ...] = ()
     replies: Literal["json", "stream"] = "json"
 
 

@@ -43,6 +43,7 @@ def serving(program: Path, *, key: str | None = None, env: Mapping[str, str] | N
         first = process.stderr.readline()
         rest = reader.submit(process.stderr.read)
         try:
+            assert '"urls"' in first, first + rest.result(GIVE_UP_AFTER)
             (url,) = json.loads(first)["urls"]
             yield Endpoint(url, key)
         finally:
@@ -76,7 +77,7 @@ def _new_key(program: Path, core: RunningCore, env: Mapping[str, str]) -> str:
     """A key that both of them know, of a caller whose account needs no approvals."""
     account = core.account("open")
     scopes = [word for scope in OWN_SCOPES for word in ("--scope", scope)]
-    command = [program, "keys", "add", "--subject", SUBJECT, "--account", account, *scopes]
+    command: list[str | Path] = [program, "keys", "add", "--subject", SUBJECT, "--account", account, *scopes]
     key = output(command, env={**os.environ, **env}).strip()
     with core.core.store.write() as db:
         add_key(db, sha256_of(key), CoreCaller(SUBJECT, account, frozenset(SCOPES), None), core.now)

@@ -76,9 +76,11 @@ def output(command: Iterable[str | Path], *, cwd: Path | None = None, env: dict[
 def inspected(server: Server, era: str, *options: str) -> tuple[int, dict[str, Any]]:
     """Exit code and result of one request that the Inspector sends."""
     fixed = ["--cli", "--protocol-era", era, "--format", "json", "-q"]
-    http = [server.url, "--transport", "http", *server.header_options()] if isinstance(server, Endpoint) else []
-    program = [] if isinstance(server, Endpoint) else ["--", server]
-    done = ran([peer(INSPECTOR), *http, *fixed, *options, *program])
+    if isinstance(server, Endpoint):
+        where: list[str | Path] = ["--transport", "http", "--server-url", server.url, *server.header_options()]
+    else:
+        where = ["--", server]
+    done = ran([peer(INSPECTOR), *fixed, *options, *where])
     assert done.stdout.strip(), done.stderr
     return done.returncode, json.loads(done.stdout)["result"]
 

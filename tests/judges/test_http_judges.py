@@ -22,21 +22,8 @@ REVISIONS = {
     "lithi": dict(zip(MODES, ("2025-06-18", "2026-07-28", "2026-07-28"), strict=True)),
 }
 
-# Tools that declare no result, or blocks of content, have no output schema. It is all that the strict check remarks.
-WITHOUT_OUTPUT_SCHEMA = {
-    "hello": {"log"},
-    "lithi": set[str](),
-    "suite": {
-        "test_simple_text",
-        "test_image_content",
-        "test_audio_content",
-        "test_embedded_resource",
-        "test_multiple_content_types",
-        "test_error_handling",
-        "test_tool_with_progress",
-        "test_logging_tool",
-    },
-}
+# Tools whose verbs declare no result have no output schema. It is all that the strict check remarks.
+WITHOUT_OUTPUT_SCHEMA = {"hello": {"log"}, "lithi": set[str]()}
 
 # Parameters that travel in headers too; the first as base64, as no header can hold it as it is.
 IN_HEADERS = {"region": "Zürich, 日本", "count": -3, "dry": False, "plain": "ü"}
@@ -135,7 +122,7 @@ def test_python_client_gets_blocks_and_repeats_parameters(endpoints: dict[str, E
 # --- the probes
 
 
-@pytest.mark.parametrize("name", WITHOUT_OUTPUT_SCHEMA)
+@pytest.mark.parametrize("name", SERVERS)
 def test_mcpcheck_has_nothing_else_to_say(endpoints: dict[str, Endpoint], name: str) -> None:
     endpoint, unusual = endpoints[name], WITHOUT_OUTPUT_SCHEMA[name]
     options = ["--probe", "all", "--strict", "--legacy-probes", "--json", *endpoint.header_options()]
@@ -150,6 +137,13 @@ def test_mcpcheck_has_nothing_else_to_say(endpoints: dict[str, Endpoint], name: 
     assert done.returncode == (1 if unusual else 0), done.stderr
 
 
+def test_mcpcheck_sees_that_headers_repeat_parameters(endpoints: dict[str, Endpoint]) -> None:
+    done = ran([peer(MCPCHECK), "--strict", "--check", "protocol", "--json", endpoints["suite"].url])
+    (found,) = json.loads(done.stdout)["checks"]
+    assert (done.returncode, found["status"]) == (0, "pass"), found
+    assert "test_custom_headers without Mcp-Param-Region → HTTP 400 with JSON-RPC -32020" in found["details"]
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_probe_has_nothing_to_say(
     endpoints: dict[str, Endpoint], lithi: Lithi, samples: dict[str, Sample], tmp_path: Path, name: str
@@ -157,11 +151,11 @@ def test_probe_has_nothing_to_say(
     endpoint = endpoints[name]
     (tmp_path / "calls.json").write_text(json.dumps(lithi.calls if name == "lithi" else {}), encoding="utf-8")
     options = ["--strict", "--allow-destructive", "--include-optional", "--format", "json"]
-    given = ["--args", tmp_path / "calls.json", *endpoint.header_options()]
+    given: list[str | Path] = ["--args", tmp_path / "calls.json", *endpoint.header_options()]
     done = ran([peer(PROBE), *options, *given, "--url", endpoint.url])
     (report,) = json.loads(done.stdout)["servers"]
     assert [*report["findings"], *(finding for tool in report["tools"] for finding in tool["findings"])] == []
-    assert [(tool["tool"] if "tool" in tool else tool["name"], tool["status"]) for tool in report["tools"]] == [
+    assert [(tool["name"], tool["status"]) for tool in report["tools"]] == [
         (tool, "pass") for tool in samples[name].tools
     ]
     assert done.returncode == 0

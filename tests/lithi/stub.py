@@ -27,6 +27,10 @@ class Heard:
     body: bytes
 
 
+class Cut(bytes):
+    """An answer after which the connection ends, whatever the answer said."""
+
+
 # What goes back for a request, as bytes of HTTP; None hangs up without a word.
 Answer = Callable[[Heard], bytes | None]
 
@@ -99,10 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         headers = {name.lower(): value for name, value in self.headers.items()}
         answer = self.server.service.take(Heard(self.command, self.path, headers, body))
-        if answer is None:
+        if answer is None or isinstance(answer, Cut):
             self.close_connection = True
-            return
-        self.wfile.write(answer)
+        self.wfile.write(answer or b"")
 
     def do_GET(self) -> None:
         self._serve()

@@ -10,13 +10,15 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from .servers import serving
 from .shapes import UNKNOWN, check_call
-from .stub import Heard, Service, always, forward, reply, service
+from .stub import Cut, Heard, Service, always, forward, reply, service
 from .wire import LEGACY, MODERN, PATIENCE, REVISIONS, Reply
 from .world import Caller, World, job_of
 
@@ -40,13 +42,29 @@ def started(world: World, tool: str, count: int) -> Iterator[None]:
     assert world.heard.count(f"{STARTS[tool]} 201") - before == count
 
 
-@contextmanager
-def in_front_of(world: World, answer: Callable[[Service, Heard], bytes | None]) -> Iterator[tuple[Service, Caller]]:
+@dataclass(frozen=True, slots=True)
+class Between:
     """A service that ada reaches the other one through, by a lithi-mcp of its own."""
-    with service(always(None)) as between:
-        between.answer = lambda heard: answer(between, heard)
-        with serving(world.keys, between.url) as server:
-            yield between, Caller(world.ada.account, world.ada.key, server.endpoint(world.ada.key))
+
+    service: Service
+    ada: Caller
+
+    def heard(self, target: str) -> list[Heard]:
+        return [heard for heard in self.service.heard if heard.target == target]
+
+
+@pytest.fixture(scope="module")
+def way(world: World) -> Iterator[Between]:
+    with service(always(None)) as stub, serving(world.keys, stub.url) as server:
+        yield Between(stub, replace(world.ada, endpoint=server.endpoint(world.ada.key)))
+
+
+@pytest.fixture
+def between(world: World, way: Between) -> Between:
+    """The same, as new: what it hears it passes on, as long as a test does not want anything else."""
+    way.service.heard.clear()
+    way.service.answer = partial(forward, world.core.url)
+    return way
 
 
 def key_of(heard: Heard) -> str:
@@ -107,79 +125,70 @@ def test_calls_at_the_same_time_start_one_thing(world: World, tool: str, own_key
     assert len({reply.work["handle"] for reply in replies}) == 1
 
 
-def test_calls_at_the_same_time_that_are_both_on_their_way(world: World) -> None:
-    """The second reaches the service before the first is answered, unless the server lets only one go."""
+def test_calls_at_the_same_time_that_are_both_on_their_way(world: World, between: Between) -> None:
+    """The first is answered only when the second has reached the service, too."""
     together = threading.Barrier(2)
 
-    def answer(between: Service, heard: Heard) -> bytes:
-        if heard.target == "/jobs" and len(between.heard) <= 3:
-            together.wait(PATIENCE)
+    def answer(heard: Heard) -> bytes:
+        together.wait(PATIENCE)
         return forward(world.core.url, heard)
 
-    with in_front_of(world, answer) as (between, ada), ThreadPoolExecutor(2) as pool:
-        quote = ada.quote()
-        with started(world, "lithi.run", 1):
-            replies = list(pool.map(lambda _: ada.call("lithi.run", {"quote": quote}), range(2)))
-        assert len({reply.work["handle"] for reply in replies}) == 1
-        assert len({key_of(heard) for heard in between.heard if heard.target == "/jobs"}) == 1
+    quote = between.ada.quote()
+    between.service.answer = answer
+    with started(world, "lithi.run", 1), ThreadPoolExecutor(2) as pool:
+        replies = list(pool.map(lambda _: between.ada.call("lithi.run", {"quote": quote}), range(2)))
+    assert len({reply.work["handle"] for reply in replies}) == 1
+    assert len({key_of(heard) for heard in between.heard("/jobs")}) == 1
 
 
 @pytest.mark.parametrize("tool", STARTS)
 @pytest.mark.parametrize("done", [True, False], ids=["after it was done", "before it was done"])
-def test_the_same_call_after_a_reply_was_lost(world: World, tool: str, done: bool) -> None:
+def test_the_same_call_after_a_reply_was_lost(world: World, between: Between, tool: str, done: bool) -> None:
     target = STARTS[tool].removeprefix("POST ")
+    arguments = arguments_of(tool, *quotes_for(tool, between.ada))
     lost: list[Heard] = []
 
-    def answer(_between: Service, heard: Heard) -> bytes | None:
-        if heard.target != target or lost:
+    def answer(heard: Heard) -> bytes | None:
+        if lost:
             return forward(world.core.url, heard)
         lost.append(heard)
         if done:
             forward(world.core.url, heard)
         return None
 
-    with in_front_of(world, answer) as (between, ada):
-        arguments = arguments_of(tool, *quotes_for(tool, ada))
-        with started(world, tool, 1):
-            first = ada.call(tool, arguments)
-            check_call(first)
-            again = ada.call(tool, arguments).work["handle"]
-        if first.result["isError"]:
-            assert first.refusal["kind"] == "unavailable"
-        else:
-            assert first.work["handle"] == again
-        keys = {key_of(heard) for heard in between.heard if heard.target == target}
-        assert keys == {key_of(lost[0])}
+    between.service.answer = answer
+    with started(world, tool, 1):
+        first = between.ada.call(tool, arguments)
+        again = between.ada.call(tool, arguments).work["handle"]
+    told = check_call(first)
+    assert told.get("handle", again) == again
+    assert told.get("error", {"kind": "unavailable"})["kind"] == "unavailable"
+    assert {key_of(heard) for heard in between.heard(target)} == {key_of(lost[0])}
     assert world.ada.call(tool, arguments).work["handle"] == again
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        b'HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n{"handle": "jb',
-        b"HTTP/1.1 201 Cre",
-        reply(201, b"{"),
-        reply(500, {"error": {"code": "internal"}}),
-        reply(503, {"error": {"code": "unavailable"}}),
-    ],
-    ids=["half a body", "half a line", "no JSON", "500", "503"],
-)
-def test_the_same_call_after_a_reply_that_was_broken(world: World, cut: bytes) -> None:
-    broken = threading.Event()
+BROKEN = {
+    "half a body": Cut(b'HTTP/1.1 201 Created\r\nContent-Length: 400\r\n\r\n{"handle": "jb'),
+    "half a line": Cut(b"HTTP/1.1 201 Cre"),
+    "no JSON": reply(201, b"{"),
+    "500": reply(500, {"error": {"code": "internal"}}),
+    "503": reply(503, {"error": {"code": "unavailable"}}),
+}
 
-    def answer(_between: Service, heard: Heard) -> bytes:
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_same_call_after_a_reply_that_was_broken(world: World, between: Between, broken: str) -> None:
+    def answer(heard: Heard) -> bytes:
         told = forward(world.core.url, heard)
-        if heard.target == "/jobs" and not broken.is_set():
-            broken.set()
-            return cut
-        return told
+        return BROKEN[broken] if len(between.heard("/jobs")) == 1 else told
 
-    with in_front_of(world, answer) as (_, ada):
-        quote = ada.quote()
-        with started(world, "lithi.run", 1):
-            first = ada.call("lithi.run", {"quote": quote})
-            assert first.refusal["kind"] in ("unavailable", "internal")
-            handle = ada.call("lithi.run", {"quote": quote}).work["handle"]
+    quote = between.ada.quote()
+    between.service.answer = answer
+    with started(world, "lithi.run", 1):
+        first = check_call(between.ada.call("lithi.run", {"quote": quote}))
+        handle = between.ada.call("lithi.run", {"quote": quote}).work["handle"]
+    assert first.get("handle", handle) == handle
+    assert first.get("error", {"kind": "internal"})["kind"] in ("unavailable", "internal")
     assert world.ada.call("lithi.run", {"quote": quote}).work["handle"] == handle
 
 
@@ -222,22 +231,20 @@ def test_another_server_before_the_same_service_finds_what_was_started(world: Wo
 # The key that is derived, as the service sees it
 
 
-@pytest.fixture(scope="module")
-def keyed(world: World) -> Iterator[Callable[[Caller, str, Any, str], str]]:
-    """The idempotency key that the service gets with a call."""
-    with (
-        service(always(reply(503, {"error": {"code": "unavailable"}}))) as quiet,
-        serving(world.keys, quiet.url) as server,
-    ):
-
-        def ask(caller: Caller, tool: str, arguments: Any, revision: str = MODERN) -> str:
-            assert server.endpoint(caller.key).call(tool, arguments, revision).refusal["kind"] == "unavailable"
-            return key_of(quiet.heard[-1])
-
-        yield ask
-
-
 Keyed = Callable[..., str]
+
+
+@pytest.fixture
+def keyed(between: Between) -> Keyed:
+    """The idempotency key that the service gets with a call."""
+    between.service.answer = always(reply(503, {"error": {"code": "unavailable"}}))
+
+    def ask(caller: Caller, tool: str, arguments: Any, revision: str = MODERN) -> str:
+        endpoint = between.ada.endpoint.with_key(caller.key)
+        assert endpoint.call(tool, arguments, revision).refusal["kind"] == "unavailable"
+        return key_of(between.service.heard[-1])
+
+    return ask
 
 
 def test_a_derived_key_follows_from_caller_tool_and_arguments(world: World, keyed: Keyed) -> None:
@@ -263,16 +270,6 @@ def test_the_order_of_arguments_does_not_matter(world: World, keyed: Keyed) -> N
     assert keyed(world.ada, "lithi.run", pair) == keyed(world.ada, "lithi.run", dict(reversed(pair.items())))
 
 
-def test_a_key_of_a_caller_does_not_stand_for_that_of_another(world: World, keyed: Keyed) -> None:
-    told = {"quote": UNKNOWN["qt"], "idempotency_key": "mine"}
-    derived = keyed(world.ada, "lithi.run", {"quote": UNKNOWN["qt"]})
-    assert keyed(world.ada, "lithi.run", told) == keyed(world.ada, "lithi.run", told)
-    assert keyed(world.ada, "lithi.run", told) != keyed(world.bob, "lithi.run", told)
-    assert keyed(world.ada, "lithi.run", {**told, "idempotency_key": derived}) != keyed(
-        world.bob, "lithi.run", {**told, "idempotency_key": derived}
-    )
-
-
 def test_a_derived_key_gives_nothing_away(world: World, keyed: Keyed) -> None:
     key = keyed(world.ada, "lithi.run", {"quote": UNKNOWN["qt"]})
     assert key.isascii()
@@ -282,24 +279,44 @@ def test_a_derived_key_gives_nothing_away(world: World, keyed: Keyed) -> None:
         assert known not in key
 
 
-def test_the_key_is_no_argument_for_the_service(world: World) -> None:
-    with service(always(reply(503, {}))) as quiet, serving(world.keys, quiet.url) as server:
-        endpoint = server.endpoint(world.ada.key)
-        for arguments in ({"quote": UNKNOWN["qt"]}, {"quote": UNKNOWN["qt"], "idempotency_key": "mine"}):
-            endpoint.call("lithi.run", arguments)
-            assert json.loads(quiet.heard[-1].body) == {"quote": UNKNOWN["qt"]}
-        endpoint.call("lithi.quote", {"job": job_of()})
-        assert "idempotency-key" not in quiet.heard[-1].headers
+def test_the_key_is_no_argument_for_the_service(between: Between) -> None:
+    between.service.answer = always(reply(503, {}))
+    for arguments in ({"quote": UNKNOWN["qt"]}, {"quote": UNKNOWN["qt"], "idempotency_key": "mine"}):
+        between.ada.call("lithi.run", arguments)
+        assert json.loads(between.service.heard[-1].body) == {"quote": UNKNOWN["qt"]}
+    between.ada.call("lithi.quote", {"job": job_of()})
+    assert "idempotency-key" not in between.service.heard[-1].headers
 
 
-def test_a_call_without_a_key_is_sent_once_only(world: World) -> None:
+@pytest.mark.parametrize(
+    "key", ["mine", " ", "\u00e9", "a\r\nX-Injected: 1", "\x00", "\u2028", "x" * 128, "\U0001f600" * 128]
+)
+def test_any_key_that_the_schema_takes_gets_to_the_service_in_one_header(between: Between, key: str) -> None:
+    between.service.answer = always(reply(503, {}))
+    between.ada.call("lithi.run", {"quote": UNKNOWN["qt"], "idempotency_key": key})
+    (heard,) = between.service.heard
+    assert key_of(heard).isascii()
+    assert key_of(heard).isprintable()
+    assert 1 <= len(key_of(heard)) <= 255
+    assert "x-injected" not in heard.headers
+
+
+def test_keys_that_differ_stay_different(between: Between) -> None:
+    between.service.answer = always(reply(503, {}))
+    keys = ["a", "A", " a", "a ", "\u00e9", "e\u0301", "\u00c9", "%C3%A9", "\\u00e9", "a\n", "\x00a"]
+    for key in keys:
+        between.ada.call("lithi.run", {"quote": UNKNOWN["qt"], "idempotency_key": key})
+    assert len({key_of(heard) for heard in between.service.heard}) == len(keys)
+
+
+def test_a_call_without_a_key_is_sent_once_only(world: World, between: Between) -> None:
     """A quote has no key, so nobody may try it again on the way."""
 
-    def answer(_between: Service, heard: Heard) -> None:
+    def answer(heard: Heard) -> None:
         forward(world.core.url, heard)
 
-    with in_front_of(world, answer) as (between, ada):
-        before = world.heard.count("POST /quotes 201")
-        assert ada.call("lithi.quote", {"job": job_of()}).refusal["kind"] == "unavailable"
-        assert world.heard.count("POST /quotes 201") - before == 1
-        assert len(between.heard) == 1
+    between.service.answer = answer
+    before = world.heard.count("POST /quotes 201")
+    assert between.ada.call("lithi.quote", {"job": job_of()}).refusal["kind"] == "unavailable"
+    assert world.heard.count("POST /quotes 201") - before == 1
+    assert len(between.service.heard) == 1

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
+from opentelemetry.trace import NoOpTracerProvider
 
 from verbc.support import server_mcp
 from verbc.support.call import Call
-from verbc.support.registry import Registry
+from verbc.support.registry import Registry, from_data
 from verbc.support.surface_tools import ToolsSurface
 
 from .clients import ERAS, call, structured, with_client
@@ -111,8 +112,27 @@ def test_a_cancelled_call_is_cancelled_once_and_ends_before_the_server_does(regi
     assert seen == ["cancelled", "cleaned up"]
 
 
-def test_the_schema_of_a_tool_is_known_without_a_list(registry: Registry, data: dict[str, Any]) -> None:
-    server = server_mcp.build_server(registry, {}, "tools")
+def test_the_schema_of_a_tool_is_known_without_a_list_where_headers_have_to_fit_it(data: dict[str, Any]) -> None:
+    data["verbs"][0]["params"]["properties"]["id"]["x-mcp-header"] = "Id"
+    server = server_mcp.build_server(from_data(data), {}, "tools")
     assert server.get_tool_input_schema is not None
-    assert server.get_tool_input_schema("item.show") == data["verbs"][0]["params"]
-    assert server.get_tool_input_schema("nope") is None
+    for _ in range(2):
+        assert server.get_tool_input_schema("item.show") == data["verbs"][0]["params"]
+        assert server.get_tool_input_schema("show_item") == data["verbs"][0]["params"]
+        assert server.get_tool_input_schema("item.names") is None
+        assert server.get_tool_input_schema("nope") is None
+
+
+def test_messages_are_traced_where_somebody_listens(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[str] = []
+
+    async def trace(self: Any, ctx: Any, call_next: Any) -> Any:
+        traced.append(ctx.method)
+        return await call_next(ctx)
+
+    monkeypatch.setattr("mcp.server._otel.OpenTelemetryMiddleware.__call__", trace)
+    assert not call(registry, "item.names").is_error
+    assert traced == []
+    monkeypatch.setattr("verbc.support.offering_server.get_tracer_provider", NoOpTracerProvider)
+    assert not call(registry, "item.names").is_error
+    assert "tools/call" in traced

@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parents[1]
 DATA = json.loads((FOLDER / NAME / "registry.json").read_text(encoding="utf-8"))
 ENTRIES = {entry["name"]: entry for entry in DATA["verbs"]}
 RELIED_ON = (
-    "name summary description effect hints params result refused requires plan fingerprint_required varies_with "
-    "unavailable"
+    "name summary description effect hints params result refused requires plan fingerprint_required idempotent "
+    "varies_with unavailable"
 )
 AVAILABLE = REGISTRY.available
 UNAVAILABLE = REGISTRY.unavailable
@@ -84,7 +84,8 @@ def test_digest_of_the_registry_recomputes() -> None:
 @pytest.mark.parametrize("verb", REGISTRY.verbs, ids=name_of)
 def test_digests_recompute(verb: Verb) -> None:
     entry = ENTRIES[verb.name]
-    target = {"backend": REGISTRY.backends[verb.run.backend]["kind"], "target": list(verb.run.target)}
+    pin = (DATA["access"] or {"pin": {}})["pin"]
+    target = {"pin": pin, "backend": REGISTRY.backends[verb.run.backend]["kind"], "target": list(verb.run.target)}
     assert digest({**{key: entry[key] for key in RELIED_ON.split()}, **target}) == verb.digest
     assert fingerprint(verb.params) == verb.fingerprint
 

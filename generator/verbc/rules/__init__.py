@@ -39,6 +39,7 @@ from .requests import (
     members_are_distinct,
     renamings_have_an_effect,
     requests_can_say_it,
+    requests_take_what_is_declared,
     services_are_addresses,
     targets_are_requests,
 )
@@ -100,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     access_has_an_effect,
     keys_are_asked_of_a_service,
     services_are_addresses,
+    requests_take_what_is_declared,
     idempotency_has_an_effect,
     limits_have_an_effect,
     handlers_are_modules,

@@ -101,7 +101,7 @@ def kinds_are_known(parsed: Parsed) -> Iterator[Problem]:
 
 def _named_kinds(parsed: Parsed) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for name, backend in parsed.spec.backends.items():
-        for code, kind in (backend.refusals if isinstance(backend, CliBackend) else {}).items():
+        for code, kind in (backend.refusals if isinstance(backend, CliBackend | HttpBackend) else {}).items():
             yield ("backends", name, "refusals", code), kind
     for name, verb in parsed.spec.verbs.items():
         for code, kind in (verb.run.refusals if verb.run else {}).items():
@@ -117,9 +117,9 @@ def codes_can_happen(parsed: Parsed) -> Iterator[Problem]:
             yield from _impossible_codes(parsed, backend, backend.refusals, ("backends", name, "refusals"))
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
-        backend = parsed.spec.backends[found[0]] if found else None
-        if isinstance(backend, CliBackend | HttpBackend) and verb.run:
-            yield from _impossible_codes(parsed, backend, verb.run.refusals, ("verbs", name, "run", "refusals"))
+        runner = parsed.spec.backends[found[0]] if found else None
+        if isinstance(runner, CliBackend | HttpBackend) and verb.run:
+            yield from _impossible_codes(parsed, runner, verb.run.refusals, ("verbs", name, "run", "refusals"))
 
 
 def _impossible_codes(

@@ -11,10 +11,10 @@ from ..requests import METHODS, WITHOUT_BODY, places_of
 from ..spec import Run, Verb
 from .lookups import run_of
 
-_TARGET = re.compile(rf"({'|'.join(METHODS)}) (/([A-Za-z0-9._~-]+|<[^<>/]+>))+")
+_TARGET = re.compile(rf"({'|'.join(METHODS)}) (/|(/(?!\.{{1,2}}(/|$))([A-Za-z0-9._~-]+|<[^<>/]+>))+)")
 _SCALARS = frozenset({"string", "integer"})
 OUR_HEADERS = frozenset(
-    {"authorization", "host", "content-length", "content-type", "idempotency-key", "connection", "transfer-encoding"}
+    {"host", "content-length", "content-type", "idempotency-key", "connection", "transfer-encoding"}
 )
 
 
@@ -62,9 +62,11 @@ def services_are_addresses(parsed: Parsed) -> Iterator[Problem]:
         if not re.match(r"https?://[^/?#@]+|\$\{", backend.http) or re.search(r"[?#]|//[^/]*@", backend.http):
             yield Problem(mark, f"{quoted(backend.http)} must be an address such as https://api.example.org/v1")
         for header in backend.headers:
+            at = parsed.key_at("backends", name, "headers", header)
             if header.lower() in OUR_HEADERS:
-                at = parsed.key_at("backends", name, "headers", header)
                 yield Problem(at, f"the header {quoted(header)} is set by the server itself")
+            elif header.lower() == "authorization" and backend.credentials:
+                yield Problem(at, f"the header {quoted(header)} holds the key of the caller, which is forwarded")
         if backend.credentials and not (parsed.spec.access and parsed.spec.access.verify):
             at = parsed.key_at("backends", name, "credentials")
             yield Problem(at, '"credentials" has no effect without "verify": callers have no keys')
@@ -78,9 +80,16 @@ def requests_can_say_it(parsed: Parsed) -> Iterator[Problem]:
             resolved = parsed.types.resolved(node)
             items = getattr(resolved, "items", None)
             inner = parsed.types.admitted(items) if "array" in parsed.types.admitted(node) else frozenset[str]()
-            if "object" in parsed.types.admitted(node) or inner & {"object", "array", "null"}:
+            if parsed.types.admitted(node) & {"object", "null"} or inner & {"object", "array", "null"}:
                 mark = parsed.key_at("verbs", request.name, "params", parameter)
                 yield Problem(mark, f"{quoted(parameter)} can hold what no query can say")
+
+
+def requests_take_what_is_declared(parsed: Parsed) -> Iterator[Problem]:
+    for request in requests(parsed):
+        if request.verb.varies_with:
+            mark = parsed.key_at("verbs", request.name, "varies_with")
+            yield Problem(mark, '"varies_with" has no effect on an http backend, which sends what is declared')
 
 
 def members_are_distinct(parsed: Parsed) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from ..backends import HttpBackend, backend_kind
 from ..operations import SPAWN
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
-from .lookups import run_of
+from .lookups import operation_verbs, run_of
 
 _PLACE = re.compile(r"<([^<>]*)>")
 _RIGHT = re.compile(r"(read|write|execute|admin) [a-z][a-z0-9_]*:\S+")
@@ -56,7 +56,11 @@ def keys_are_asked_of_a_service(parsed: Parsed) -> Iterator[Problem]:
 
 
 def rights_are_rights(parsed: Parsed) -> Iterator[Problem]:
+    operating = {name for name, _, _ in operation_verbs(parsed)}
     for name, verb in parsed.spec.verbs.items():
+        if verb.requires == () and name not in operating:
+            sentence = '"requires" must not be empty; only an operation can leave the rights to its plan'
+            yield Problem(parsed.key_at("verbs", name, "requires"), sentence)
         for index, right in enumerate(verb.requires or ()):
             mark = parsed.at("verbs", name, "requires", index)
             if not _RIGHT.fullmatch(right):

@@ -76,7 +76,7 @@ class Admission:
             _check_fingerprint(call, contract, request)
             _check_arguments(call, contract)
             plan = self._plan(call)
-            self._check_access(call, contract)
+            self._check_access(plan, contract)
             result = await self._run(plan)
             result = self._checked(call, result)
         except BaseException as error:
@@ -142,9 +142,10 @@ class Admission:
         except Refusal as refusal:
             return Plan(call, refusal=refusal)
 
-    def _check_access(self, call: Call, contract: Contract) -> None:
+    def _check_access(self, plan: Plan, contract: Contract) -> None:
         """See that the caller may do it, with what is his own: before whatever the plan found is told to anybody."""
-        refusal = self._access.refusal(call.caller, rights_of(call.verb, call.arguments))
+        call = plan.call
+        refusal = self._access.refusal(call.caller, [*rights_of(call.verb, call.arguments), *plan.rights])
         if refusal := refusal or self._pin.refusal(call.arguments, call.caller, contract.schema):
             raise refusal
 

@@ -21,6 +21,7 @@ from .launch import Launch, is_too_long
 from .process_identity import own_identity
 from .refusal import Refusal
 from .registry import Registry, Verb
+from .rights import Right
 from .run_record import RunRecord, new_run_id
 from .run_view import started
 from .worker_threads import WorkerThreads
@@ -78,7 +79,7 @@ class JobsBackend:
         binding = self._bindings.of(call.verb)
         params = None if binding.params is None else binding.params.model_validate(call.arguments)
         if not _starts(call.verb):
-            return Plan(call, _Bound(params))
+            return Plan(call, _Bound(params), rights=_rights(call))
         argv = tuple(binding.function(*_given(params)))
         return Plan(call, _Bound(params, argv), self._refusal(call, argv))
 
@@ -170,6 +171,11 @@ class JobsBackend:
 
     async def _ask(self, words: Sequence[str], *, timeout: float = _ASK_SECONDS) -> Any:  # noqa: ASYNC109
         return await self._command_line.ask(words, seconds=timeout, kinds=self._registry.kinds)
+
+
+def _rights(call: Call) -> tuple[Right, ...]:
+    """The right to read each of the runs that are waited for."""
+    return tuple(Right.of("read job:<run_id>", {"run_id": run_id}) for run_id in call.arguments.get("run_ids", ()))
 
 
 def _starts(verb: Verb) -> bool:

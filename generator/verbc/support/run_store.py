@@ -44,11 +44,14 @@ from .run_tables import (
     SET_DETAILS,
     SEVERAL,
     START,
+    TELL,
+    UNTOLD,
 )
 from .store import Store
 
 __all__ = ["COMPONENT", "ConflictError", "Key", "RunStore", "TakenError", "Unreadable", "UnreadableError"]
 
+_AFTER_ALL = "a"  # what sorts behind all proper ids
 _AT_A_TIME = 500  # ids in one statement; databases have a limit for that
 
 
@@ -98,15 +101,19 @@ class RunStore:
         """Enough of the newest runs to fill a list of `limit`, newest first.
 
         With a status these are the ended runs that have it, and also every run without an end that may belong among
-        them: what its status is only a look at it tells, so the caller drops those that do not fit, and cuts.
+        them: what its status is only a look at it tells, so the caller drops those that do not fit, and cuts. Unreadable runs
+        are among those of a list without a status only, as nothing tells what theirs is.
         """
-        rows = self._store.read(lambda connection: _page(connection, limit, status))
-        # What has no proper id cannot even be told of: its id would lead into any folder.
-        return [self._readable(row) for row in rows if RUN_ID.fullmatch(row.run_id)]
+        return self._store.read(lambda connection: self._page(connection, limit, status))
 
     def unended(self) -> list[RunRecord]:
         """The runs without an end, newest first; nothing can be done about unreadable ones, so they are left out."""
         rows = self._store.read(lambda connection: connection.execute(ALL_UNENDED).all())
+        return [run for run in map(self._readable, rows) if isinstance(run, RunRecord)]
+
+    def untold(self) -> list[RunRecord]:
+        """The runs that have ended, and nobody was told; unreadable ones are left out."""
+        rows = self._store.read(lambda connection: connection.execute(UNTOLD).all())
         return [run for run in map(self._readable, rows) if isinstance(run, RunRecord)]
 
     def known(self, run_ids: Iterable[str]) -> set[str]:
@@ -160,6 +167,10 @@ class RunStore:
         """What a run said of itself when its end was on record. Only the first report counts."""
         self._change("late report", REPORT_LATE, run_id, late_report=as_json(dict(report)))
 
+    def told(self, run_id: str, at: datetime) -> None:
+        """Whoever has to know has been told of an end. Said once."""
+        self._change("told", TELL, run_id, told_at=as_number(at))
+
     def add_details(self, run_id: str, details: Mapping[str, Any]) -> None:
         """Put further details in, over those of the same name. Raises UnreadableError."""
 
@@ -191,6 +202,32 @@ class RunStore:
             raise ConflictError("The key stands for a run with other arguments.")
         return self._record(row)
 
+    def _page(self, connection: Connection, limit: int, status: str | None) -> list[RunRecord | Unreadable]:
+        if status is None:
+            return self._newest(connection, NEWEST, {"limit": limit}, unreadable=True)
+        asked = {"limit": limit, "status": status}
+        ended = self._newest(connection, NEWEST_WITH_STATUS, asked, unreadable=False)
+        oldest = ended[-1].run_id if len(ended) == limit else ""
+        newer = [self._readable(row) for row in connection.execute(ALL_UNENDED) if row.run_id > oldest]
+        unended = [run for run in newer if isinstance(run, RunRecord)]
+        return sorted([*ended, *unended], key=lambda run: run.run_id, reverse=True)
+
+    def _newest(
+        self, connection: Connection, statement: Select[Any], asked: dict[str, Any], *, unreadable: bool
+    ) -> list[RunRecord | Unreadable]:
+        """As many as are asked for, if there are; those that are left out take nobody's place."""
+        found: list[RunRecord | Unreadable] = []
+        before, limit = _AFTER_ALL, asked["limit"]
+        while len(found) < limit:
+            rows = connection.execute(statement, {**asked, "before": before}).all()
+            # What has no proper id cannot even be told of: its id would lead into any folder.
+            runs = [self._readable(row) for row in rows if RUN_ID.fullmatch(row.run_id)]
+            found += [run for run in runs if unreadable or isinstance(run, RunRecord)]
+            if len(rows) < limit:
+                break
+            before = rows[-1].run_id
+        return found[:limit]
+
     def _record(self, row: Row[Any]) -> RunRecord:
         # By place, as a look at one column by its name costs as much as all of them so; what follows them is dropped.
         return record_of(dict(zip(COLUMNS, row, strict=False)), self._runs)
@@ -200,15 +237,6 @@ class RunStore:
             return self._record(row)
         except UnreadableError as error:
             return Unreadable(error.run_id)
-
-
-def _page(connection: Connection, limit: int, status: str | None) -> list[Row[Any]]:
-    if status is None:
-        return list(connection.execute(NEWEST, {"limit": limit}))
-    ended = connection.execute(NEWEST_WITH_STATUS, {"limit": limit, "status": status}).all()
-    oldest = ended[-1].run_id if len(ended) == limit else ""
-    unended = [row for row in connection.execute(ALL_UNENDED) if row.run_id > oldest]
-    return sorted([*ended, *unended], key=lambda row: row.run_id, reverse=True)
 
 
 def _several(connection: Connection, statement: Select[Any], run_ids: Iterator[str]) -> list[Row[Any]]:

@@ -52,10 +52,12 @@ RUNS: Final = Table(
     Column("evidence", Text),
     Column("finished_at", BigInteger),
     Column("precision", Text),
+    Column("told_at", BigInteger),
     Column("late_report", Text),
     Column("details", Text, nullable=False),
     Index("runs_by_status", "status", "run_id"),
     Index("runs_by_end", "finished_at", "run_id"),
+    Index("runs_by_telling", "told_at", "run_id"),
 )
 KEYS: Final = Table(
     "idempotency_keys",
@@ -91,14 +93,17 @@ OF_KEY: Final = (
     .join_from(KEYS, RUNS, RUNS.c.run_id == KEYS.c.run_id)
     .where(KEYS.c.caller == bindparam("caller"), KEYS.c.verb == bindparam("verb"), KEYS.c.key == bindparam("key"))
 )
-NEWEST: Final = select(RUNS).order_by(_NEWEST_FIRST).limit(bindparam("limit", type_=Integer))
+_BEFORE = RUNS.c.run_id < bindparam("before")
+NEWEST: Final = select(RUNS).where(_BEFORE).order_by(_NEWEST_FIRST).limit(bindparam("limit", type_=Integer))
 NEWEST_WITH_STATUS: Final = (
     select(RUNS)
-    .where(RUNS.c.status == bindparam("status"), _ENDED)
+    .where(RUNS.c.status == bindparam("status"), _ENDED, _BEFORE)
     .order_by(_NEWEST_FIRST)
     .limit(bindparam("limit", type_=Integer))
 )
 ALL_UNENDED: Final = select(RUNS).where(_UNENDED).order_by(_NEWEST_FIRST)
+# What has not ended has not been told of either, and neither are many.
+UNTOLD: Final = select(RUNS).where(RUNS.c.told_at.is_(None), _ENDED).order_by(RUNS.c.run_id)
 SEVERAL: Final = select(RUNS).where(RUNS.c.run_id.in_(bindparam("runs", expanding=True)))
 AMONG: Final = select(RUNS.c.run_id).where(RUNS.c.run_id.in_(bindparam("runs", expanding=True)))
 ENDED_BEFORE: Final = select(RUNS.c.run_id).where(RUNS.c.finished_at < bindparam("moment"))
@@ -111,5 +116,6 @@ REQUEST_STOP: Final = update(RUNS).where(_RUN, _UNENDED, RUNS.c.stop_requested_a
 EXIT: Final = update(RUNS).where(_RUN, RUNS.c.exited_at.is_(None))
 END: Final = update(RUNS).where(_RUN, _UNENDED)
 REPORT_LATE: Final = update(RUNS).where(_RUN, _ENDED, RUNS.c.late_report.is_(None))
+TELL: Final = update(RUNS).where(_RUN, _ENDED, RUNS.c.told_at.is_(None))
 DETAILS: Final = select(RUNS.c.details).where(_RUN).with_for_update()
 SET_DETAILS: Final = update(RUNS).where(_RUN)

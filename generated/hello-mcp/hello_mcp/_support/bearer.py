@@ -56,7 +56,7 @@ async def authenticate(headers: Sequence[tuple[bytes, bytes]], verifier: Verifie
     key = _key(headers)
     identity = await _identity(key, verifier)
     if identity is None or (identity.expires_at is not None and identity.expires_at <= time.time()):
-        raise NotAuthenticatedError("The key is not a good one, or not any more.", "invalid_token")
+        raise NotAuthenticatedError("The key is not good, or not any more.", "invalid_token")
     return Caller(identity.subject, identity.account, identity.scopes, key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Receive
 
 from .http_answers import RefusedRequestError, refused
-from .http_headers import Headers, values
+from .http_headers import Headers
 
 
 class GoneError(Exception):
@@ -14,8 +14,8 @@ class GoneError(Exception):
 
 def check_size(headers: Headers, limit: int) -> None:
     """Raises RefusedRequestError: 413 when the body is said to have more than `limit` bytes, 400 for two sizes of it."""
-    lengths = values(headers, b"content-length")
-    if lengths and values(headers, b"transfer-encoding"):
+    lengths = headers.values(b"content-length")
+    if lengths and headers.values(b"transfer-encoding"):
         # Whoever stands between may have read the other one, and then sees another request behind this one.
         raise refused(400, "The size of the body is told in two ways.", ((b"connection", b"close"),))
     if any(int(length) > limit for length in lengths):

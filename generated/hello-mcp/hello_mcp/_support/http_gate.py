@@ -16,12 +16,12 @@ from .call import Caller
 from .http_answers import RefusedRequestError, refused, refused_message
 from .http_body import GoneError, check_size, read_body
 from .http_envelope import agreed_revision, read_message
-from .http_headers import PROTOCOL_VERSION, Headers, check_accept, check_content_type, protocol_version
+from .http_headers import PROTOCOL_VERSION, HeaderLines, Headers, check_accept, check_content_type, protocol_version
 from .http_origins import ServedNames
 from .protocols import Offer
 
 # Tells who calls. Raises RefusedRequestError for whoever may not; whatever else it raises lets nobody in either.
-Authenticate: TypeAlias = Callable[[Headers], Awaitable[Caller]]
+Authenticate: TypeAlias = Callable[[HeaderLines], Awaitable[Caller]]
 
 _NOT_PASSED: Final = frozenset({b"mcp-session-id", PROTOCOL_VERSION})
 
@@ -68,7 +68,7 @@ class Gate:
 
     async def _admitted(self, scope: Scope, receive: Receive) -> tuple[Scope, bytes]:
         """What the application gets instead of `scope`, and the whole body. Raises RefusedRequestError, GoneError."""
-        headers: Headers = scope["headers"]
+        headers = Headers(scope["headers"])
         self._check_target(scope, headers)
         caller = await self._caller(headers)
         check_size(headers, self._entry.body)
@@ -90,7 +90,7 @@ class Gate:
 
     async def _caller(self, headers: Headers) -> Caller:
         try:
-            return await self._entry.authenticate(headers)
+            return await self._entry.authenticate(headers.lines)
         except RefusedRequestError:
             raise
         except Exception as error:
@@ -120,7 +120,7 @@ class _Answered:
 
 def _passed(scope: Scope, headers: Headers, revision: str, caller: Caller) -> Scope:
     """A request in the one form that the SDK takes everywhere, without what is none of its business: keys, above all."""
-    kept = [line for line in headers if line[0].startswith(b"mcp-") and line[0] not in _NOT_PASSED]
+    kept = [line for line in headers.lines if line[0].startswith(b"mcp-") and line[0] not in _NOT_PASSED]
     told = [
         (b"content-type", b"application/json"),
         (b"accept", b"application/json, text/event-stream"),

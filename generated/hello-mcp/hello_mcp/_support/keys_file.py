@@ -42,6 +42,8 @@ def read_keys(path: Path) -> list[KeyEntry]:
     _check_folder(path)
     try:
         text = _read(path)
+    except FileNotFoundError:
+        raise KeysFileError(f"The keys file {path} is not there. The command `keys add` makes it.") from None
     except OSError as error:
         raise KeysFileError(f"The keys file {path} cannot be read: {error.strerror}.") from None
     if len(text) > _MOST_BYTES:

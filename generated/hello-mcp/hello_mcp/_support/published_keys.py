@@ -78,7 +78,7 @@ class PublishedKeys:
         tried_at, now = self._tried_at, _now()
         if tried_at is not None and now - tried_at < (_PATIENCE_SECONDS if self._is_fresh else _PAUSE_SECONDS):
             if self._failed or not self._is_fresh:
-                raise VerifierError(f"{_SERVICE} did not reply a moment ago")
+                raise VerifierError(f"{_SERVICE} failed a moment ago")
             return
         self._tried_at, self._failed = now, True
         try:

@@ -8,19 +8,20 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 import mcp_types as types
-from mcp.server import CacheHint, InitializationOptions, Server, ServerRequestContext
+from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from . import log
 from .admission import Admission
 from .backend import Backend
 from .call import LOCAL, Caller
-from .offered_messages import OfferedMessages
-from .protocols import INITIALIZE, Offer
+from .offering_server import OfferingServer
+from .protocols import Offer
 from .refusal import Refusal
 from .registry import Registry
-from .surface import Surface, ToolCall, UnknownToolError, refused_answer
+from .surface import Surface, ToolCall, UnknownToolError, compact_json, refused_answer
 from .surface_request import RequestSurface
 from .surface_tools import ToolsSurface
 
@@ -45,74 +46,38 @@ def build_server(
     `caller` is who calls where the transport does not tell: under stdio. An HTTP request tells it in its state.
     """
     shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
-    offer = Offer.of(registry)
     handlers = _Handlers(shown, caller)
     identity = registry.server
-    server = _OfferingServer(
-        offer,
+    server = OfferingServer(
+        Offer.of(registry),
         identity.name,
         version=identity.version,
         title=identity.title,
         description=identity.summary,
         instructions=identity.instructions,
         cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
-        get_tool_input_schema=shown.input_schema,
+        get_tool_input_schema=_HeaderSchemas(shown),
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
     )
-    server.middleware.extend((_name_no_method, _Negotiation(offer)))
-    server.add_request_handler("server/discover", types.RequestParams, _Discovery(server, offer))
+    server.middleware.append(_name_no_method)
     return server
 
 
-class _OfferingServer(Server[Any]):
-    """The SDK's server, which speaks every revision, kept to those that are offered."""
+class _HeaderSchemas:
+    """The schemas of tools with arguments that also stand in headers. At the others the SDK need not look."""
 
-    def __init__(self, offer: Offer, name: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self._offer = offer
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._known: dict[int, tuple[dict[str, Any], bool]] = {}  # by identity, which lasts as long as the object does
 
-    async def run(
-        self,
-        read_stream: Any,
-        write_stream: Any,
-        initialization_options: InitializationOptions,
-        raise_exceptions: bool = False,
-    ) -> None:
-        offered = OfferedMessages(read_stream, write_stream, self._offer)
-        await super().run(offered, write_stream, initialization_options, raise_exceptions)
-
-
-class _Negotiation:
-    """Settles on a revision that is offered, where the SDK would take any that it knows."""
-
-    def __init__(self, offer: Offer) -> None:
-        self._offer = offer
-
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        if ctx.method == INITIALIZE and self._offer.handshake and isinstance(ctx.params, dict):
-            requested = ctx.params.get("protocolVersion")
-            if isinstance(requested, str):
-                # In place: the SDK reads this very object again when it notes which revision the connection is of.
-                ctx.params["protocolVersion"] = self._offer.negotiated(requested)
-        return await call_next(ctx)
-
-
-class _Discovery:
-    """Tells a client what there is, before it settles on a revision."""
-
-    def __init__(self, server: McpServer, offer: Offer) -> None:
-        self._server = server
-        self._revisions = list(offer.revisions)
-
-    async def __call__(
-        self, context: ServerRequestContext[Any], params: types.RequestParams | None
-    ) -> types.DiscoverResult:
-        return types.DiscoverResult(
-            supported_versions=self._revisions,
-            capabilities=self._server.get_capabilities(protocol_version=context.protocol_version),
-            instructions=self._server.instructions,
-        )
+    def __call__(self, tool: str) -> dict[str, Any] | None:
+        schema = self._surface.input_schema(tool)
+        if schema is None:
+            return None
+        if (known := self._known.get(id(schema))) is None:
+            known = self._known[id(schema)] = (schema, f'"{X_MCP_HEADER_KEY}"' in compact_json(schema))
+        return schema if known[1] else None
 
 
 class _Handlers:

@@ -9,15 +9,20 @@ from typing import Any, Protocol, runtime_checkable
 from .call import Call
 from .refusal import Refusal
 from .registry import Verb
+from .rights import Right
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is about to run: the call, what stands for it outside, and what already speaks against it."""
+    """What is about to run: the call, what stands for it outside, and what already speaks against it.
+
+    `rights` are needed beside those of the verb: what only the arguments tell.
+    """
 
     call: Call
     bound: Any = None
     refusal: Refusal | None = None
+    rights: tuple[Right, ...] = ()
 
 
 class Backend(Protocol):

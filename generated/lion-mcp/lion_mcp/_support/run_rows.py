@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from .run_record import RUN_ID, End, Identity, Outcome, Precision, RunRecord, SpawnState
+from .run_record import (
+    LONGEST_CODE,
+    LONGEST_WORD,
+    RUN_ID,
+    End,
+    Identity,
+    Outcome,
+    Precision,
+    RunRecord,
+    SpawnState,
+)
+from .strict_json import DEPTH, limited
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -20,7 +33,25 @@ _STOP_REASONS: Final = frozenset({"kill", "log_limit"})
 # ASCII, so that what is no valid Unicode, such as the name of a folder, goes into a database all the same.
 _ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
-_DECODER: Final = json.JSONDecoder()
+_LARGEST_PID: Final = 2**31 - 1
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z")
+# An answer has a few levels of its own around what is on record.
+_DEPTH: Final = DEPTH - 16
+_SURELY_SAYABLE: Final = 4000  # characters; no number of so few digits is too long
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _refuse(_constant: str) -> None:
+    raise ValueError
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +90,7 @@ def columns_of(record: RunRecord) -> dict[str, Any]:
         "exit_code": record.exit_code,
         "exited_at": as_number(record.exited_at),
         **end_columns(record.end, record.finished_at, record.precision),
+        "told_at": as_number(record.told_at),
         "late_report": None if record.late_report is None else as_json(dict(record.late_report)),
         "details": as_json(dict(record.details)),
     }
@@ -85,7 +117,7 @@ def record_of(row: Mapping[str, Any], runs: Path) -> RunRecord:
     """
     try:
         return _record(row, runs)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise UnreadableError(row["run_id"]) from error
 
 
@@ -100,10 +132,13 @@ def as_json(value: Any) -> str:
 
 
 def object_of(text: Any) -> dict[str, Any]:
-    """The object that a column holds as JSON. Raises TypeError or ValueError where it holds none."""
+    """The object that a column holds as JSON. Raises TypeError or ValueError where it holds none that can be told."""
     value = _decoded(text)
     if not isinstance(value, dict):
         raise TypeError
+    # Most of them are so plain that nothing in them has to be looked at.
+    if len(text) > _SURELY_SAYABLE or "\\u" in text or text.count("{") + text.count("[") > _DEPTH:
+        limited(value, _DEPTH)
     return value
 
 
@@ -117,11 +152,11 @@ def _record(row: Mapping[str, Any], runs: Path) -> RunRecord:
         command=_texts(_decoded(row["command"])),
         cwd=_text(_decoded(row["cwd"])),
         folder=runs / row["run_id"],
-        owner=Identity(_number(row["owner_pid"]), _text(row["owner_start"])),
+        owner=Identity(_pid(row["owner_pid"]), _text(row["owner_start"])),
         submitted_at=_moment(row["submitted_at"]),
         spawn_state=_one_of(_SPAWN_STATES, row["spawn_state"]),
         leader=_leader(row),
-        pgid=_number_or_none(row["pgid"]),
+        pgid=None if row["pgid"] is None else _pid(row["pgid"]),
         started_at=_moment_or_none(row["started_at"]),
         stop_requested_at=_moment_or_none(row["stop_requested_at"]),
         stop_reason=None if row["stop_reason"] is None else _one_of(_STOP_REASONS, row["stop_reason"]),
@@ -130,6 +165,7 @@ def _record(row: Mapping[str, Any], runs: Path) -> RunRecord:
         end=None if row["finished_at"] is None else _end(row),
         finished_at=_moment_or_none(row["finished_at"]),
         precision=None if row["finished_at"] is None else _one_of(_PRECISIONS, row["precision"]),
+        told_at=_moment_or_none(row["told_at"]),
         late_report=None if row["late_report"] is None else object_of(row["late_report"]),
         details=object_of(row["details"]),
     )
@@ -138,19 +174,30 @@ def _record(row: Mapping[str, Any], runs: Path) -> RunRecord:
 def _leader(row: Mapping[str, Any]) -> Identity | None:
     if row["leader_pid"] is None and row["leader_start"] is None:
         return None
-    return Identity(_number(row["leader_pid"]), _text(row["leader_start"]))
+    return Identity(_pid(row["leader_pid"]), _text(row["leader_start"]))
 
 
 def _end(row: Mapping[str, Any]) -> End:
     return End(
-        status=_text(row["status"]),
+        status=_word(row["status"], LONGEST_WORD),
         outcome=_one_of(_OUTCOMES, row["outcome"]),
-        source=_text(row["source"]),
-        reason_code=_text_or_none(row["reason_code"]),
+        source=_word(row["source"], LONGEST_WORD),
+        reason_code=None if row["reason_code"] is None else _word(row["reason_code"], LONGEST_CODE),
         reason_detail=_text_or_none(row["reason_detail"]),
-        evidence=None if row["evidence"] is None else object_of(row["evidence"]),
+        evidence=None if row["evidence"] is None else _evidence(object_of(row["evidence"])),
         at=_moment(row["finished_at"]) if row["precision"] == "observed" else None,
     )
+
+
+def _evidence(told: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of an end. Raises KeyError, TypeError or ValueError where it does not say what it has to."""
+    for name in ("kind", "finding", "observed_at"):
+        _text(told[name])
+    _text(told.get("observer", ""))
+    if not _TIME.fullmatch(told["observed_at"]):
+        raise ValueError
+    datetime.fromisoformat(told["observed_at"])
+    return told
 
 
 def _decoded(text: Any) -> Any:
@@ -173,6 +220,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _word(value: Any, most: int) -> str:
+    if not 0 < len(_text(value)) <= most:
+        raise ValueError
+    return _text(value)
+
+
 def _text_or_none(value: Any) -> str | None:
     return None if value is None else _text(value)
 
@@ -187,6 +240,12 @@ def _number(value: Any) -> int:
     if type(value) is not int:
         raise TypeError
     return value
+
+
+def _pid(value: Any) -> int:
+    if not 0 < _number(value) <= _LARGEST_PID:
+        raise ValueError
+    return _number(value)
 
 
 def _number_or_none(value: Any) -> int | None:

@@ -14,7 +14,7 @@ from .bearer import authenticate as by_bearer_key
 from .call import Caller
 from .http_answers import RefusedRequestError, refused
 from .http_gate import Authenticate
-from .http_headers import Headers
+from .http_headers import HeaderLines
 
 if TYPE_CHECKING:
     from .verifying import OpenVerifier
@@ -32,7 +32,7 @@ class Callers:
 def anybody(caller: Caller) -> Callers:
     """Whoever calls is taken for `caller`."""
 
-    async def authenticate(_headers: Headers) -> Caller:
+    async def authenticate(_headers: HeaderLines) -> Caller:
         return caller
 
     async def close() -> None:
@@ -44,7 +44,7 @@ def anybody(caller: Caller) -> Callers:
 def with_keys(verifier: OpenVerifier) -> Callers:
     """Whoever calls shows a key that the verifier knows."""
 
-    async def authenticate(headers: Headers) -> Caller:
+    async def authenticate(headers: HeaderLines) -> Caller:
         try:
             return await by_bearer_key(headers, verifier)
         except NotAuthenticatedError as error:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from .http_answers import refused
-from .http_headers import Headers, values
+from .http_headers import Headers
 from .registry import HttpServe
 
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>\d{0,5}))?")
+# No name is longer, with its port.
+_HOST_CHARACTERS: Final = 260
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -21,14 +24,7 @@ class Authority:
 
     host: str
     port: int | None
-
-    @property
-    def is_own_machine(self) -> bool:
-        """Whether it is a name of the machine that says it, which nobody else can give to his own."""
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+    is_own_machine: bool  # whether every machine calls itself so, and nobody can give the name to his own
 
 
 class ServedNames:
@@ -41,15 +37,15 @@ class ServedNames:
 
     def check_host(self, headers: Headers) -> Authority:
         """The host that a request asks for. Raises RefusedRequestError 421 when it is none of this server's."""
-        lines = values(headers, b"host")
-        asked = authority(lines[0]) if len(lines) == 1 else None
-        if asked is None or not (asked.is_own_machine or {asked, Authority(asked.host, None)} & self._hosts):
+        lines = headers.values(b"host")
+        asked = authority(lines[0]) if len(lines) == 1 and len(lines[0]) <= _HOST_CHARACTERS else None
+        if asked is None or not (asked.is_own_machine or {asked, replace(asked, port=None)} & self._hosts):
             raise refused(421, "This server is not known by the name that the request has for it.")
         return asked
 
     def check_origin(self, headers: Headers, asked: Authority) -> None:
         """Raises RefusedRequestError 403 for a web page that may not call: by default all but those of this machine's port."""
-        lines = values(headers, b"origin")
+        lines = headers.values(b"origin")
         if lines and not (len(lines) == 1 and self._lets_in(lines[0].lower(), asked)):
             raise refused(403, "Web pages of this origin are not let in.")
 
@@ -57,6 +53,7 @@ class ServedNames:
         return origin in self._origins or (asked.is_own_machine and origin in _origins_of(asked))
 
 
+@lru_cache(maxsize=64)
 def authority(text: str) -> Authority | None:
     """What `host` or `host:port` says, None when it is neither."""
     match = _AUTHORITY.fullmatch(text.lower())
@@ -68,7 +65,14 @@ def authority(text: str) -> Authority | None:
             host = str(IPv6Address(host[1:-1]))
         except ValueError:
             return None
-    return Authority(host, port) if port is None or port < 1 << 16 else None
+    return Authority(host, port, _is_own_machine(host)) if port is None or port < 1 << 16 else None
+
+
+def _is_own_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _listened_on(host: str) -> list[Authority]:
@@ -78,7 +82,7 @@ def _listened_on(host: str) -> list[Authority]:
     except ValueError:
         named = authority(host)
         return [] if named is None else [named]
-    return [] if address.is_unspecified else [Authority(str(address), None)]
+    return [] if address.is_unspecified else [Authority(str(address), None, address.is_loopback)]
 
 
 def _host(text: str) -> Authority:

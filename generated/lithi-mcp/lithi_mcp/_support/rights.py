@@ -78,10 +78,10 @@ class Access:
     def _insufficient(self, missing: Sequence[Right]) -> Refusal:
         alone = [scope for scope in self._scopes if all(self._reaches(scope, right) for right in missing)]
         if alone:
-            return _out_of_reach("The key lacks a scope; each of these is enough.", alone)
+            return _out_of_reach("The key lacks a scope; each of `scopes` is enough.", alone)
         together = [scope for scope in self._scopes if any(self._reaches(scope, right) for right in missing)]
         if all(any(self._reaches(scope, right) for scope in together) for right in missing):
-            return _out_of_reach("The key lacks scopes; it takes several of these.", together)
+            return _out_of_reach("The key lacks scopes; it takes several of `scopes`.", together)
         return _out_of_reach("No scope allows this.", [])
 
     def _reaches(self, scope: str, right: Right) -> bool:

@@ -12,6 +12,7 @@ from verbc.support.backend import Plan
 from verbc.support.call import LOCAL, Call, Caller
 from verbc.support.refusal import Refusal
 from verbc.support.registry import Registry, from_data
+from verbc.support.rights import Right
 
 from .programs import finish
 from .samples import DATA, Functions, verb_data
@@ -157,3 +158,21 @@ def test_calls_of_several_callers_do_not_mix() -> None:
 
     outcomes = finish(work())
     assert [number for number, outcome in enumerate(outcomes) if outcome.refusal is None] == [7]
+
+
+class Reaching(Functions):
+    """A backend that knows only from the arguments what a call reaches."""
+
+    def plan(self, call: Call) -> Plan:
+        return Plan(call, rights=tuple(Right.of("write job:<id>", {"id": name}) for name in call.arguments["ids"]))
+
+
+def test_rights_that_only_the_plan_knows_are_asked_for_as_well() -> None:
+    ids = {"properties": {"ids": {"type": "array", "items": {"type": "string"}}}, "required": ["ids"]}
+    known = registry(verbs=[verb_data("wait", ids)])
+    assert ask("wait", {"ids": ["mine", "mine"]}, caller("mine"), Reaching(), known).refusal is None
+    backend = Reaching()
+    outcome = ask("wait", {"ids": ["mine", "theirs"]}, caller("mine"), backend, known)
+    assert outcome.refusal is not None
+    assert (outcome.refusal.kind, outcome.refusal.detail) == ("insufficient_scope", {"scopes": ["all"]})
+    assert backend.ran == []

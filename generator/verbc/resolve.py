@@ -21,7 +21,7 @@ OF_BACKEND = {
     "jobs": ("sqlalchemy>=2.1,<3",),  # keeps what outlives a server
 }
 OF_HTTP = ("starlette>=1", "uvicorn>=0.50")  # serve over HTTP
-OF_VERIFIER = {"introspect": ("httpx2>=2",), "jwt": ("httpx2>=2", "pyjwt[crypto]>=2.10")}
+OF_VERIFIER = {"introspect": ("httpx2>=2",), "jwt": ("httpx2>=2", "pyjwt[crypto]>=2.15,<3")}
 
 
 def resolve(parsed: Parsed, name: str, carried: Mapping[str, str]) -> Package:

@@ -15,7 +15,7 @@ from compute_core.accounts import Policy, add_key, sha256_of
 from compute_core.testing import RunningCore, running_core
 from compute_core.testing import connected as core_connected
 
-from .servers import SCOPES, Server, mint, serving
+from .servers import SCOPES, Server, mint, run_command, serving
 from .wire import MODERN, Endpoint, Reply
 
 WORKFLOW = "triage@3"
@@ -87,6 +87,13 @@ class World:
         with self.core.core.store.write() as db:
             add_key(db, sha256_of(key), known, self.core.now)
         return Caller(account, key, self.server.endpoint(key))
+
+    def revoke(self, caller: Caller) -> None:
+        """End a key, as far as lithi-mcp is concerned."""
+        listed = run_command("keys", "list", keys=self.keys)
+        shown = next(word for word in listed.stdout.split() if len(word) > 7 and sha256_of(caller.key).startswith(word))
+        done = run_command("keys", "revoke", shown, keys=self.keys)
+        assert done.returncode == 0, done.stderr
 
     @cached_property
     def ada(self) -> Caller:

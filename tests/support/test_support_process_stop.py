@@ -331,7 +331,7 @@ def test_without_pidfds_the_identity_is_looked_at_right_before_a_signal(lives: L
     assert lives.report() == ("asked", "a", known.pid)
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 1, os.getpid()])
+@pytest.mark.parametrize("pid", [-1, 0, 1, os.getpid()], ids=["all", "group", "first", "own"])
 def test_some_are_never_signalled(pid: int) -> None:
     with pytest.raises(OutOfReachError):
         hold(Identity(pid, own_identity().start))

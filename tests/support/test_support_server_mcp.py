@@ -131,8 +131,8 @@ def test_messages_are_traced_where_somebody_listens(registry: Registry, monkeypa
         return await call_next(ctx)
 
     monkeypatch.setattr("mcp.server._otel.OpenTelemetryMiddleware.__call__", trace)
-    assert not call(registry, "item.names").is_error
+    assert not call(registry, "item.show", {"id": "a"}).is_error
     assert traced == []
     monkeypatch.setattr("verbc.support.offering_server.get_tracer_provider", NoOpTracerProvider)
-    assert not call(registry, "item.names").is_error
+    assert not call(registry, "item.show", {"id": "a"}).is_error
     assert "tools/call" in traced

@@ -14,7 +14,7 @@ from .bounded_work import within
 from .call import Call
 from .launch import Launch
 from .run_classification import timestamp
-from .run_record import End, Outcome, RunRecord
+from .run_record import LONGEST_CODE, LONGEST_WORD, End, Outcome, RunRecord
 from .strict_json import limited
 
 # `await ask(["lifecycle", run_id], timeout=20.0)`: what the command line says to that, with the arguments and the
@@ -24,8 +24,8 @@ Ask: TypeAlias = Callable[..., Awaitable[Any]]
 REPORT_SECONDS: Final = 60.0
 DETAILS_SECONDS: Final = 2.0
 _OUTCOMES: Final = get_args(Outcome)
-_STATUS_CHARACTERS = 64
-_REASON_CHARACTERS = 100
+# What runs are called that nobody has told the end of: as the word of an end they would say the contrary.
+_OURS: Final = frozenset({"running", "exited", "unknown"})
 
 
 class HookError(Exception):
@@ -54,7 +54,7 @@ class JobHooks:
             launch.details = _plain(launch.details)
 
     async def ended(self, record: RunRecord, ask: Ask | None) -> End | None:
-        """What is known of the end of a run whose leader is gone; without `ask` after a quick look. Raises HookError."""
+        """What is known of the end of a run whose leader is gone; without `ask` by a quick look. Raises HookError."""
         answer = await self._within(REPORT_SECONDS if ask else DETAILS_SECONDS, "ended", record, ask)
         try:
             return None if answer is None else _checked(answer)
@@ -62,7 +62,10 @@ class JobHooks:
             raise HookError from error
 
     async def settled(self, record: RunRecord) -> dict[str, Any]:
-        """Tell that an end is on record; what comes back joins the details. A failure is logged and forgotten."""
+        """Tell that an end is on record; what comes back joins the details. A failure is logged and forgotten.
+
+        It may be told again, by the next server, where this one ends before it has noted that it was told.
+        """
         return await self._details("settled", REPORT_SECONDS, record)
 
     async def details(self, record: RunRecord) -> dict[str, Any]:
@@ -110,11 +113,11 @@ def _checked(end: object) -> End:
     """An end that can be kept and told. Raises TypeError or ValueError."""
     if not isinstance(end, End):
         raise TypeError("A hook tells of an end as an End, or None.")
-    if not (_is_word(end.status, _STATUS_CHARACTERS) and _is_word(end.source, _STATUS_CHARACTERS)):
-        raise ValueError("The status and the source of an end are short texts.")
+    if not (_is_word(end.status, LONGEST_WORD) and _is_word(end.source, LONGEST_WORD)) or end.status in _OURS:
+        raise ValueError("The status and the source of an end are short texts, and no word for what has no end.")
     if end.outcome not in _OUTCOMES:
         raise ValueError("An end has one of the outcomes that there are.")
-    if end.reason_code is not None and not _is_word(end.reason_code, _REASON_CHARACTERS):
+    if end.reason_code is not None and not _is_word(end.reason_code, LONGEST_CODE):
         raise ValueError("The reason code of an end is a short text.")
     if end.reason_detail is not None and not isinstance(end.reason_detail, str):
         raise TypeError("The reason of an end is a text.")

@@ -73,7 +73,8 @@ class _Search:
         self._unreadable: set[int] = set()
         self._marked: set[int] = set()
         self._foreign: set[int] = set()  # of another run
-        for process in self._young:
+        # Those that started last may be gone soonest.
+        for process in reversed(self._young):
             self._sort(process, *marker)
 
     def found(self, leader: Identity | None, pgid: int | None, group_proven: bool) -> Found:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 from sqlalchemy import (
     Column,
@@ -75,7 +76,8 @@ class Store:
         self._engine: Engine | None = None
         self._file: tuple[int, int] | None = None  # the one that is open
         self._closed = False
-        self._opening = threading.Lock()
+        self._left: WeakSet[Engine] = WeakSet()  # let go of, though there may be transactions under way
+        self._opening = threading.RLock()  # opening may find out that there is nothing that could be opened
         # SQLite lets writers sleep and look again; those of one process queue here instead.
         self._writing = threading.Lock()
 
@@ -123,6 +125,7 @@ class Store:
     def _let_go(self) -> None:
         """Have the file opened again by the next use; to be called in turn."""
         if self._engine is not None:
+            self._left.add(self._engine)
             self._engine.dispose()
             self._engine = None
 
@@ -181,7 +184,7 @@ class Store:
                     begin(connection, writes=writes)
                     yield connection
             finally:
-                if self._closed or self._engine is not engine:
+                if self._closed or engine in self._left:
                     connection.detach()  # so that it is closed, and not put back into a pool that is closed already
 
     @contextmanager

@@ -29,6 +29,11 @@ def short_text(text: str, limit: int = TEXT_CHARACTERS) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+def cut(text: str | None, limit: int) -> str | None:
+    """`text` as it is, cut to `limit` characters with an ellipsis as the last one."""
+    return text if text is None or len(text) <= limit else text[: limit - 1] + "…"
+
+
 def short_value(value: Any, limit: int = DETAIL_CHARACTERS) -> Any:
     """A JSON value with every text in it escaped; one of more than `limit` characters of JSON becomes a short text."""
     text = json.dumps(value, ensure_ascii=False)

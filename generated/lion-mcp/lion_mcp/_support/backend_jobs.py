@@ -15,6 +15,7 @@ from .backend_cli import CliBackend
 from .binding import Bindings
 from .call import Call
 from .fingerprint import digest
+from .foreign_text import cut
 from .job_hooks import JobHooks
 from .job_operations import JobOperations
 from .launch import Launch, is_too_long
@@ -22,7 +23,7 @@ from .process_identity import own_identity
 from .refusal import Refusal
 from .registry import Registry, Verb
 from .rights import Right
-from .run_record import RunRecord, new_run_id
+from .run_record import LONGEST_LABEL, RunRecord, new_run_id
 from .run_view import started
 from .worker_threads import WorkerThreads
 
@@ -118,7 +119,8 @@ class JobsBackend:
 
         await self._command_line.check_version(call)
         installation = self._command_line.installation()
-        run_id = new_run_id()
+        now = datetime.now(UTC)
+        run_id = new_run_id(now)
         label = call.arguments.get("label")
         launch = Launch(
             run_id, keeper.folder(run_id), list(bound.argv), label=label if isinstance(label, str) else None
@@ -133,12 +135,12 @@ class JobsBackend:
         record = RunRecord(
             run_id=run_id,
             verb=call.verb.name,
-            label=launch.label,
+            label=cut(launch.label, LONGEST_LABEL),
             command=command,  # as the spec has it: what the environment fills in may be a secret
             cwd=_folder(launch),
             folder=launch.folder,
             owner=own_identity(),
-            submitted_at=datetime.now(UTC),
+            submitted_at=now,  # as the id says
             details=launch.details,
         )
         return await keeper.start(Order(record, launch, installation.program, environment, key))
@@ -201,8 +203,8 @@ def _folder(launch: Launch) -> str:
 
 
 def _unsayable(launch: Launch) -> Refusal | None:
-    """What no environment and no path can hold."""
-    texts = [*launch.environment, *launch.environment.values(), str(launch.cwd or "")]
+    """What no environment, no path and no database can hold."""
+    texts = [*launch.environment, *launch.environment.values(), str(launch.cwd or ""), launch.label or ""]
     if any("\0" in text for text in texts):
         return Refusal("invalid_input", "A parameter holds a NUL character.")
     return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -95,18 +97,31 @@ def start(launch: Launch, program: Sequence[str], environment: Mapping[str, str]
 
 def _started(command: Sequence[str], environment: Mapping[str, str], cwd: str, log: int) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            [_encoded(token) for token in command],
-            executable=_located(command[0], environment),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=cwd,
-            env=environment,
-            start_new_session=True,
-        )
+        with _signals_let_through():
+            return subprocess.Popen(
+                [_encoded(token) for token in command],
+                executable=_located(command[0], environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         raise StartError(f"It could not be started: {_reason(error)}.") from None
+
+
+@contextmanager
+def _signals_let_through() -> Iterator[None]:
+    """What is started here gets the signals that this process may have been started without, such as SIGTERM."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    # What waits for this process stays where it is.
+    signal.pthread_sigmask(signal.SIG_SETMASK, before & signal.sigpending())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _located(program: str, environment: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ _KERNEL_THREAD: Final = 0x00200000  # PF_KTHREAD: it has no environment, and nob
 _EXITING: Final = 0x00000004  # PF_EXITING: it has let go of its memory already, or is about to
 # A program that is just being loaded has neither arguments nor an environment for a moment.
 LOADING_LOOKS: Final = 20
+LISTS: Final = 3
 _LOADING_SECONDS: Final = 0.01
 
 
@@ -47,11 +48,16 @@ class LinuxProcesses:
 
     def everyone(self) -> list[Process]:
         """All processes but those of the kernel, and those of others that may not be looked at."""
-        try:
-            pids = sorted(int(name) for name in os.listdir(self._root) if name.isdecimal())
-        except OSError as error:
-            raise UnreadableError from error
-        return [process for pid in pids if (process := self._listed(pid)) is not None]
+        found: list[Process] = []
+        pids: set[int] = set()
+        # What starts while one looks is looked at as well, or a process that goes on as its own child is never seen.
+        for _ in range(LISTS):
+            new = self._pids() - pids
+            found += [process for pid in sorted(new) if (process := self._listed(pid)) is not None]
+            if not new:
+                break
+            pids |= new
+        return found
 
     def mark(self, process: Process, variable: str) -> str | None:
         for _ in range(LOADING_LOOKS):
@@ -76,6 +82,12 @@ class LinuxProcesses:
     @cached_property
     def _boot(self) -> str:
         return (self._root / "sys/kernel/random/boot_id").read_text().strip()
+
+    def _pids(self) -> set[int]:
+        try:
+            return {int(name) for name in os.listdir(self._root) if name.isdecimal()}
+        except OSError as error:
+            raise UnreadableError from error
 
     def _listed(self, pid: int) -> Process | None:
         try:

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ _FIRST_BYTES: Final = bytes(byte for byte in range(256) if byte & 0xC0 != 0x80) 
 # A link is not followed, and a pipe not waited for: a log is a plain file that the run was given.
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NO_LOG: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR})
+
+_REMOVED: Final = " (deleted)"
 
 Read = Callable[[int, int, int], bytes]
 
@@ -50,6 +53,23 @@ def tail(path: Path, characters: int, read: Read = os.pread) -> Tail | None:
         return _tail(log, max(0, characters), read)
     finally:
         os.close(log)
+
+
+def length(path: Path, leader: int) -> int:
+    """How many bytes were written to a log, also where the process that leads the run has removed it; 0: not known.
+
+    What lies in its place, such as a link to another file, is no log.
+    """
+    lengths = [0]
+    with suppress(OSError):
+        found = path.stat(follow_symlinks=False)
+        lengths += [found.st_size] if stat.S_ISREG(found.st_mode) else []
+    for descriptor in (1, 2):
+        with suppress(OSError):  # only Linux tells what a process has open
+            opened = f"/proc/{leader}/fd/{descriptor}"
+            if os.readlink(opened) == f"{path}{_REMOVED}":
+                lengths.append(os.stat(opened).st_size)
+    return max(lengths)
 
 
 def _tail(log: int, characters: int, read: Read) -> Tail:

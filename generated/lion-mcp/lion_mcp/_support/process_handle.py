@@ -7,8 +7,8 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from .processes import UnreadableError, system
@@ -28,16 +28,18 @@ class Handle:
 
     def __init__(self, identity: Identity, pidfd: int | None) -> None:
         self.identity = identity
-        self.pidfd = pidfd  # None: the system has none to give, and the identity is looked at right before a signal
+        self.pidfd = pidfd  # None: it is not to be kept, or not to be had; then one looks again right before a signal
 
     def signal(self, number: int) -> bool:
         """Send a signal; false: the process is gone. Raises PermissionError."""
         with suppress(ProcessLookupError, UnreadableError):
             if self._signal_by_pidfd(number, 0):
                 return True
-            if _is_there(self.identity):
-                os.kill(self.identity.pid, number)
-                return True
+            with _for_a_moment(self) as held:
+                if _is_there(self.identity):
+                    if not held._signal_by_pidfd(number, 0):
+                        os.kill(self.identity.pid, number)
+                    return True
         return False
 
     def signal_group(self, number: int) -> bool:
@@ -73,8 +75,8 @@ class Handle:
         return True
 
 
-def hold(identity: Identity) -> Handle | None:
-    """A hold on a process that was seen before; None: it is gone.
+def hold(identity: Identity, *, kept: bool = True) -> Handle | None:
+    """A hold on a process that was seen before; None: it is gone. One that is not kept has no file open between signals.
 
     Raises OutOfReachError for what may not be signalled: ourselves, the first process, and what cannot be recognised.
     """
@@ -84,6 +86,8 @@ def hold(identity: Identity) -> Handle | None:
     try:
         # It was there before the hold, and is there now: so it is the one that is held.
         if _is_there(identity):
+            if not kept:
+                handle.close()
             return handle
     except UnreadableError:
         handle.close()
@@ -95,16 +99,28 @@ def hold(identity: Identity) -> Handle | None:
 def wait_for_one(handles: Sequence[Handle], seconds: float) -> set[Identity]:
     """Wait until one of the processes has ended, at most `seconds`; those that are known to have ended.
 
-    Where the system does not tell, that is none, after LOOK_SECONDS at most: then they are to be looked for again.
+    Where the system does not tell of all, that is after LOOK_SECONDS at most: then they are to be looked for again.
     """
     held = {handle.pidfd: handle.identity for handle in handles if handle.pidfd is not None}
     if len(held) < len(handles):
-        threading.Event().wait(min(seconds, LOOK_SECONDS))
+        seconds = min(seconds, LOOK_SECONDS)
+    if not held:
+        threading.Event().wait(seconds)
         return set()
     poll = select.poll()
     for pidfd in held:
         poll.register(pidfd, select.POLLIN)
     return {held[pidfd] for pidfd, _ in poll.poll(max(0.0, seconds) * 1000)}
+
+
+@contextmanager
+def _for_a_moment(handle: Handle) -> Iterator[Handle]:
+    """A hold as long as one signal takes, whatever the system gives for it."""
+    held = Handle(handle.identity, _pidfd(handle.identity.pid))
+    try:
+        yield held
+    finally:
+        held.close()
 
 
 def _pidfd(pid: int) -> int | None:

@@ -17,6 +17,13 @@ from .run_record import Identity
 # How long killed processes may take to disappear, and how often others may turn up meanwhile.
 FORCE_SECONDS: Final = 10.0
 FORCE_ROUNDS: Final = 50
+# How many processes one attempt has a file open for; the others are held only while they are signalled.
+MOST_HELD: Final = 32
+# Where a process of the run was seen, and was gone before it could be held, another may be there unseen that it has
+# started. That all are gone is believed after so many looks that saw none.
+CALM_LOOKS: Final = 8
+# So often processes that cannot be held are looked for again before force is used, which waits for nobody.
+ASKING_LOOKS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class _Stopping:
         self._asked: set[Identity] = set()
         self._denied: set[Identity] = set()
         self._proven = False
+        self._fleeting = False  # the last look saw somebody, and could hold nobody
+        self._calm = CALM_LOOKS  # how many looks have seen nobody since somebody got away
         self._signal: Literal["SIGTERM", "SIGKILL"] | None = None
 
     def run(self, grace: float) -> Stopped:
@@ -72,7 +81,11 @@ class _Stopping:
         found = self._look_for(self._proven)
         # The proof lasts: numbers do not go round within one attempt.
         self._proven |= found.group_proven
-        found = replace(found, live=tuple(process for process in found.live if self._is_held(process.identity)))
+        seen = sorted(found.live, key=lambda process: process != found.leader)  # the leader is never one too many
+        held = {process.identity for process in seen if self._is_held(process.identity)}
+        self._fleeting = bool(seen) and not held
+        self._calm = 0 if len(held) < len(seen) else self._calm + (not seen)
+        found = replace(found, live=tuple(process for process in found.live if process.identity in held))
         if found.leader is not None:
             self._leading = self._handles.get(found.leader.identity)
         for identity in self._handles.keys() - {process.identity for process in found.live}:
@@ -84,7 +97,7 @@ class _Stopping:
         """Take hold of a process; false: it is gone. One that is out of reach is alive all the same."""
         if identity not in self._handles:
             try:
-                handle = hold(identity)
+                handle = hold(identity, kept=len(self._handles) < MOST_HELD)
             except OutOfReachError:
                 return True
             if handle is None:
@@ -93,7 +106,15 @@ class _Stopping:
         return True
 
     def _ask(self, found: Found, end: float) -> Found:
-        while (within := self._within_reach(found)) and (left := end - time.monotonic()) > 0:
+        again = ASKING_LOOKS
+        while (left := end - time.monotonic()) > 0:
+            within = self._within_reach(found)
+            if self._fleeting and again:
+                again -= 1
+                found = self._look()
+                continue
+            if not within:
+                break
             first = [process for process in within if process == found.leader]
             if first and self._ask_group(first[0], within):
                 self._wait(first, left)
@@ -120,8 +141,7 @@ class _Stopping:
 
     def _force(self, found: Found, end: float) -> Found:
         for _ in range(FORCE_ROUNDS):
-            if not self._to_kill(found):
-                found = self._look()  # what starts while one looks can be missed once
+            found = self._found_again(found, end)
             within = self._to_kill(found)
             if not within or time.monotonic() >= end:
                 break
@@ -132,6 +152,18 @@ class _Stopping:
             self._wait_for_all(within, end)
             found = self._look()
         return found
+
+    def _found_again(self, found: Found, end: float) -> Found:
+        """Look until there is somebody to kill, or nobody any more: what starts while one looks can be missed once."""
+        if not self._to_kill(found):
+            found = self._look()
+        while not self._to_kill(found) and not found.live and not self._is_calm and time.monotonic() < end:
+            found = self._look()
+        return found
+
+    @property
+    def _is_calm(self) -> bool:
+        return self._calm >= CALM_LOOKS
 
     def _to_kill(self, found: Found) -> list[Process]:
         return [process for process in self._within_reach(found) if process.identity not in self._denied]
@@ -171,6 +203,8 @@ class _Stopping:
         return [process for process in found.live if process.identity in self._handles]
 
     def _verdict(self, found: Found) -> Stopped:
+        if not found.live and not self._is_calm:
+            return Stopped(False, self._signal, "still_alive")
         if found.live:
             left = {process.identity for process in found.live}
             return Stopped(False, self._signal, "permission_denied" if left <= self._denied else "still_alive")

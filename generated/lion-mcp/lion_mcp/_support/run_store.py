@@ -101,8 +101,8 @@ class RunStore:
         """Enough of the newest runs to fill a list of `limit`, newest first.
 
         With a status these are the ended runs that have it, and also every run without an end that may belong among
-        them: what its status is only a look at it tells, so the caller drops those that do not fit, and cuts. Unreadable runs
-        are among those of a list without a status only, as nothing tells what theirs is.
+        them: what its status is only a look at it tells, so the caller drops those that do not fit, and cuts.
+        Unreadable ones are then left out, as nothing tells what their status is.
         """
         return self._store.read(lambda connection: self._page(connection, limit, status))
 

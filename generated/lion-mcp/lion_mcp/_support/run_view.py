@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from .foreign_text import escaped
+from .foreign_text import TEXT_CHARACTERS, cut, escaped
 from .log_tail import Tail
 from .run_classification import Reading, reading, timestamp
 from .run_look import Look, Seen
-from .run_record import RunRecord
+from .run_record import LONGEST_LABEL, RunRecord
 
 _ERRORS: Final[Mapping[str, dict[str, str]]] = {
     "absent": {"kind": "not_found", "message": "There is no run with this id."},
@@ -84,12 +84,12 @@ def _told(run_id: str, found: Look) -> dict[str, Any]:
         "run_id": run_id,
         "record_state": "ok" if record else "absent" if found is None else "unreadable",
         "verb": record and record.verb,
-        "label": record and record.label,
+        "label": cut(record.label, LONGEST_LABEL) if record else None,
         "status": told.status,
         "terminal": told.terminal,
         "outcome": told.outcome,
         "reason_code": told.reason_code,
-        "reason_detail": told.reason_detail,
+        "reason_detail": cut(told.reason_detail, TEXT_CHARACTERS),
         "spawn_state": told.spawn_state,
         "possibly_orphaned": told.possibly_orphaned,
         "terminal_source": told.terminal_source,
@@ -110,7 +110,7 @@ def _reading(found: Look) -> Reading:
 
 def _launch(record: RunRecord, log: Tail | None) -> dict[str, Any]:
     return {
-        "command": list(record.command),
+        "command": [_unicode(token) for token in record.command],
         "cwd": _path(record.cwd),
         "log": _path(record.log),
         "log_bytes": log.log_bytes if log else 0,
@@ -120,6 +120,11 @@ def _launch(record: RunRecord, log: Tail | None) -> dict[str, Any]:
 
 def _time(moment: datetime | None) -> str | None:
     return None if moment is None else timestamp(moment)
+
+
+def _unicode(text: str) -> str:
+    """Text as JSON can hold it: a word may be made of bytes that are no text."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _path(path: str | Path) -> str:

@@ -32,11 +32,22 @@ _MAKING = threading.Lock()
 
 def problem(error: exc.DBAPIError | sqlite3.Error) -> str | None:
     """What an error says about the file, as the rest of a sentence about it; None where the mistake is ours."""
-    original = error.orig if isinstance(error, exc.DBAPIError) else error
-    if type(original) not in (sqlite3.OperationalError, sqlite3.DatabaseError):
+    code = _code(error)
+    return None if code is None else _PROBLEMS.get(code, "does not hold what it should")
+
+
+def is_damage(error: exc.DBAPIError | sqlite3.Error) -> bool:
+    """Whether an error says that the file holds no database any more."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def which_file(path: Path) -> tuple[int, int] | None:
+    """What tells the file at a path from any other one; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
         return None
-    code = getattr(original, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return _PROBLEMS.get(code & 0xFF, "does not hold what it should")
+    return found.st_dev, found.st_ino
 
 
 def open_engine(path: Path, patience: float) -> Engine:
@@ -63,6 +74,14 @@ def begin(connection: Connection, *, writes: bool) -> None:
     driver: Any = connection.connection.dbapi_connection
     # A write that began as a read would fail if another write came between, and waiting could not help it.
     driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _code(error: exc.DBAPIError | sqlite3.Error) -> int | None:
+    """Which kind of problem an error is about; None where the mistake is ours."""
+    original = error.orig if isinstance(error, exc.DBAPIError) else error
+    if type(original) not in (sqlite3.OperationalError, sqlite3.DatabaseError):
+        return None
+    return int(getattr(original, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
 def _make(path: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 from sqlalchemy import (
     Column,
@@ -26,7 +27,7 @@ from sqlalchemy import (
     select,
 )
 
-from .sqlite_file import BUSY, begin, open_engine, problem
+from .sqlite_file import BUSY, begin, is_damage, open_engine, problem, which_file
 
 PATIENCE: Final = 10.0  # seconds that a transaction waits for those of others
 
@@ -62,6 +63,8 @@ class Component:
 class Store:
     """Opened by its first use, which makes the file and brings its schema up to date; for use from any thread.
 
+    It is opened again once the file is damaged, or is no longer the one at its path, so a new one can take its place.
+
     Whatever was committed outlives a process that is killed at any moment; what was not leaves no trace.
     Everything raises StoreError where the file cannot be used.
     """
@@ -71,15 +74,17 @@ class Store:
         self._components = tuple(components)
         self._patience = patience
         self._engine: Engine | None = None
+        self._file: tuple[int, int] | None = None  # the one that is open
         self._closed = False
-        self._opening = threading.Lock()
+        self._left: WeakSet[Engine] = WeakSet()  # let go of, though there may be transactions under way
+        self._opening = threading.RLock()  # opening may find out that there is nothing that could be opened
         # SQLite lets writers sleep and look again; those of one process queue here instead.
         self._writing = threading.Lock()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds; all that it reads stands as of one moment."""
         engine = self._opened()
-        with self._plain_errors(), self._transaction(engine, writes=False) as connection:
+        with self._plain_errors(engine), self._transaction(engine, writes=False) as connection:
             return work(connection)
 
     def write(self, name: str, work: Callable[[Connection], Result]) -> Result:
@@ -97,22 +102,32 @@ class Store:
                 self._engine.dispose()
 
     def _write(self, engine: Engine, name: str, work: Callable[[Connection], Result]) -> Result:
-        with self._plain_errors(), self._turn(), self._transaction(engine, writes=True) as connection:
+        with self._plain_errors(engine), self._turn(), self._transaction(engine, writes=True) as connection:
             result = work(connection)
             _reached(f"before {name}")
         _reached(f"after {name}")
         return result
 
     def _opened(self) -> Engine:
-        engine = self._engine
-        if engine is not None and not self._closed:
+        engine, file = self._engine, which_file(self._path)
+        if engine is not None and file == self._file and not self._closed:
             return engine
         with self._opening:
             if self._closed:
                 raise StoreError(f"The store {self._path} is closed.")
+            if self._engine is not None and self._file != which_file(self._path):
+                self._let_go()
             if self._engine is None:
                 self._engine = self._open()
+                self._file = which_file(self._path)
             return self._engine
+
+    def _let_go(self) -> None:
+        """Have the file opened again by the next use; to be called in turn."""
+        if self._engine is not None:
+            self._left.add(self._engine)
+            self._engine.dispose()
+            self._engine = None
 
     def _open(self) -> Engine:
         try:
@@ -127,7 +142,7 @@ class Store:
         return engine
 
     def _bring_up_to_date(self, engine: Engine) -> None:
-        with self._plain_errors(), self._transaction(engine, writes=False) as connection:
+        with self._plain_errors(engine), self._transaction(engine, writes=False) as connection:
             outdated = self._outdated(connection)
         if outdated:
             self._write(engine, "migrate", self._migrate)
@@ -169,17 +184,21 @@ class Store:
                     begin(connection, writes=writes)
                     yield connection
             finally:
-                if self._closed:
+                if self._closed or engine in self._left:
                     connection.detach()  # so that it is closed, and not put back into a pool that is closed already
 
     @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
+    def _plain_errors(self, engine: Engine) -> Iterator[None]:
         try:
             yield
         except (exc.DBAPIError, sqlite3.Error) as error:
             said = problem(error)
             if said is None:
                 raise
+            if is_damage(error):
+                with self._opening:
+                    if self._engine is engine:
+                        self._let_go()
             raise StoreError(f"The store {self._path} {said}.") from error
 
 

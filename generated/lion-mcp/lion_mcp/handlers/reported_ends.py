@@ -13,6 +13,7 @@ from .foreign_words import word
 LARGEST_REPORT = 1 << 17  # bytes
 LONGEST_STATUS = 64
 LONGEST_CODE = 100
+NO_END = ("running", "exited", "unknown")  # as runs are called that have no end, or none that anybody told
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ def report_of(record: RunRecord) -> Report | None:
 
 
 def understood(told: dict[str, object], artifacts: str | None = None) -> Report | None:
-    """The end in `status`, `reason_code` and `ended_at` (seconds); None when there is no status."""
+    """The end in `status`, `reason_code` and `ended_at` (seconds); None when there is no status that is one of an end."""
     status = word(told.get("status"), LONGEST_STATUS)
-    if status is None:
+    if status is None or status in NO_END:
         return None
     return Report(status, word(told.get("reason_code"), LONGEST_CODE), moment(told.get("ended_at")), artifacts)
 

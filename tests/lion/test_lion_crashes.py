@@ -95,6 +95,7 @@ WRITES = (
     "exited",
     "end",
     "details",
+    "told",
     "late report",
     "forget",
 )
@@ -227,7 +228,7 @@ def test_exited(
 
 
 @BOTH
-@pytest.mark.parametrize("point", ["end", "details"])
+@pytest.mark.parametrize("point", ["end", "details", "told"])
 def test_the_end_and_what_follows_it(scene: Scene, when: str, point: str) -> None:
     told = scene.folder / "told"
     script = scene.folder / "tell"
@@ -245,7 +246,7 @@ def test_the_end_and_what_follows_it(scene: Scene, when: str, point: str) -> Non
         assert server.close() == 0
     assert scene.started() == 1
     lines = told.read_text().split() if told.exists() else []
-    assert lines in ([run_id], []) if point == "end" else lines == [run_id]
+    assert lines == [run_id]
 
 
 @BOTH

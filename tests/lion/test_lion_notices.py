@@ -9,6 +9,7 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -517,6 +518,35 @@ def test_one_that_was_begun_is_not_begun_again(parts: HandWritten, tmp_path: Pat
     assert report(parts, record) == unknown
     assert settled(parts, record) == {"notice": unknown}
     assert told(notifier) == []
+
+
+def test_one_that_is_wanted_is_never_said_to_be_none(parts: HandWritten, tmp_path: Path) -> None:
+    record = parts.record(tmp_path, notify={"configured": True})
+    assert parts.notices.state_of(record)["state"] == "pending"
+    assert parts.notices.state_of(record, tried=True)["state"] == "unknown"
+    assert parts.notices.state_of(replace(record, told_at=record.submitted_at))["state"] == "unknown"
+    for notify in ({"configured": False}, None):
+        assert parts.notices.state_of(replace(record, details={"notify": notify}))["state"] == "none"
+    assert parts.notices.state_of(replace(record, details={}))["state"] == "none"
+
+
+def test_one_whose_program_cannot_be_started_is_unknown(
+    parts: HandWritten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = wanted(parts, killed(parts, tmp_path), notify_command='["/bin/true"]')
+    record.details["notify"] = {"configured": True}
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(parts.notices.subprocess, "Popen", full)
+    assert settled(parts, record)["notice"]["state"] == "unknown"
+
+
+def test_an_end_that_is_told_twice_is_said_once(parts: HandWritten, tmp_path: Path, notifier: Path) -> None:
+    record = wanted(parts, killed(parts, tmp_path), notify_command=json.dumps([str(notifier)]))
+    assert [settled(parts, record) for _ in range(2)] == [{"notice": DELIVERED}] * 2
+    assert len(told(notifier)) == 1
 
 
 def test_two_at_the_same_time_send_one(parts: HandWritten, tmp_path: Path, notifier: Path) -> None:

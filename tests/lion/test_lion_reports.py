@@ -155,6 +155,11 @@ def test_files_of_any_kind_are_no_report(parts: HandWritten, tmp_path: Path, hom
     assert details.get("failure_cause", {}).get("class") in (None, "unknown")
 
 
+@pytest.mark.parametrize("status", ["running", "unknown", "exited"])
+def test_a_word_for_what_has_no_end_is_no_report(parts: HandWritten, tmp_path: Path, home: Path, status: str) -> None:
+    assert ended(parts, with_report(parts.record(tmp_path), status=status)) is None
+
+
 def test_a_pipe_or_a_folder_is_no_report(parts: HandWritten, tmp_path: Path, home: Path) -> None:
     record = parts.record(tmp_path)
     os.mkfifo(record.folder / "report.json")
@@ -200,6 +205,9 @@ def test_a_report_is_enough(parts: HandWritten, tmp_path: Path, home: Path) -> N
         {"found": True, "terminal": False, "status": "running"},
         {"terminal": True, "status": None},
         {"terminal": True, "status": "two words"},
+        {"terminal": True, "status": "running"},
+        {"terminal": True, "status": "unknown"},
+        {"terminal": True, "status": "exited"},
         {"terminal": "yes", "status": "completed"},
         {},
     ],

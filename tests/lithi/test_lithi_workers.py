@@ -137,8 +137,7 @@ def busy(world: World, *words: str) -> Iterator[tuple[Server, threading.Event, t
             go_on.set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
-@pytest.mark.parametrize("count", [1, WORKERS])
+@pytest.mark.parametrize(("count", "number"), [(1, signal.SIGTERM), (1, signal.SIGINT), (WORKERS, signal.SIGTERM)])
 def test_a_server_that_is_told_to_end_answers_what_it_has_taken(
     world: World, count: int, number: signal.Signals
 ) -> None:
@@ -156,31 +155,26 @@ def test_a_server_that_is_told_to_end_answers_what_it_has_taken(
         assert '"level": "error"' not in server.output.whole()
 
 
-def test_a_connection_that_says_nothing_does_not_keep_a_server_from_its_end(world: World) -> None:
+def test_connections_that_say_nothing_do_not_keep_a_server_from_its_end(world: World) -> None:
     with serving(world.keys, world.core.url, "--workers", "2") as server:
         request = server.endpoint(world.ada.key).request(MODERN, message_of(MODERN, "tools/list"))
-        with connected(server.port) as quiet, connected(server.port) as half, connected(server.port) as used:
-            half.sendall(request.encoded()[:-5])
+        with connected(server.port) as quiet, connected(server.port) as used:
             used.sendall(request.with_header("Connection").encoded())
             assert read_reply(used).status == 200
             assert server.terminate() == 0
             assert quiet.recv(1) == b""
-
-
-def test_after_its_end_nothing_listens(world: World) -> None:
-    with serving(world.keys, world.core.url, "--workers", "2") as server:
-        port = server.port
-        assert server.terminate() == 0
-        with pytest.raises(ConnectionRefusedError), connected(port):
+        with pytest.raises(ConnectionRefusedError), connected(server.port):
             pass
 
 
 def test_workers_end_when_their_parent_was_killed(world: World) -> None:
-    with serving(world.keys, world.core.url, "--workers", "2") as server:
-        with watched(*children(server.process.pid)) as descriptors:
-            server.process.kill()
-            server.process.wait(PATIENCE)
-            wait_for_end(descriptors)
+    with (
+        serving(world.keys, world.core.url, "--workers", "2") as server,
+        watched(*children(server.process.pid)) as descriptors,
+    ):
+        server.process.kill()
+        server.process.wait(PATIENCE)
+        wait_for_end(descriptors)
 
 
 def test_a_port_that_is_taken_is_told(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compute_core.accounts import Caller as CoreCaller
-from compute_core.accounts import Policy, add_key, sha256_of
+from compute_core.accounts import Policy, add_key, revoke_keys, sha256_of
 from compute_core.testing import RunningCore, running_core
 from compute_core.testing import connected as core_connected
 
@@ -21,6 +22,7 @@ from .wire import MODERN, Endpoint, Reply
 WORKFLOW = "triage@3"
 SOURCE = f"sha256:{'5e' * 32}"
 READ_ONLY = ("compute:read",)
+REQUEST = re.compile(r"[A-Z]+ /")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def job_of(**more: Any) -> dict[str, Any]:
 
 
 class Heard(logging.Handler):
-    """The lines that the service logs, one for each request."""
+    """The lines that the service logs: one for each request, and some about its jobs."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -58,9 +60,14 @@ class Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(record.getMessage())
 
+    @property
+    def requests(self) -> list[str]:
+        """The lines about requests, such as `POST /jobs 201`."""
+        return [line for line in self.lines if REQUEST.match(line)]
+
     def count(self, beginning: str) -> int:
         """How many lines begin so, such as `POST /jobs 201`."""
-        return sum(line.startswith(beginning) for line in self.lines)
+        return sum(line.startswith(beginning) for line in self.requests)
 
 
 class World:
@@ -95,6 +102,11 @@ class World:
         done = run_command("keys", "revoke", shown, keys=self.keys)
         assert done.returncode == 0, done.stderr
 
+    def end_over_rest(self, caller: Caller, subject: str) -> None:
+        """End the keys of a subject, as far as the service is concerned."""
+        with self.core.core.store.write() as db:
+            assert revoke_keys(db, caller.account, subject) == 1
+
     @cached_property
     def ada(self) -> Caller:
         """Her account needs no approvals."""
@@ -118,7 +130,7 @@ class World:
 
     def requests(self) -> int:
         """How many requests the service has answered."""
-        return len(self.heard.lines)
+        return len(self.heard.requests)
 
 
 @contextmanager

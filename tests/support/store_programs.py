@@ -78,6 +78,7 @@ WRITES: Final[Mapping[str, Callable[[RunStore], object]]] = {
     "end": lambda runs: runs.end(run_id(2), DONE, NOW, "upper_bound"),
     "late report": lambda runs: runs.late_report(run_id(3), {"status": "failed"}),
     "details": lambda runs: runs.add_details(run_id(2), {"notice": "sent"}),
+    "told": lambda runs: runs.told(run_id(3), NOW),
     "forget": lambda runs: runs.forget_ended_before(NOW + timedelta(days=1)),
 }
 POINTS: Final = tuple(f"{side} {name}" for name in ("migrate", *WRITES) for side in ("before", "after"))

@@ -22,6 +22,7 @@ from verbc.support.job_hooks import Ask
 from verbc.support.launch import Launch, start
 from verbc.support.refusal import Refusal
 from verbc.support.run_record import End, RunRecord
+from verbc.support.run_store import RunStore
 from verbc.support.worker_threads import WorkerThreads
 
 from .jobs import Demo, Fifo, at_once, make_tool, serving
@@ -466,6 +467,9 @@ WRONG: list[Any] = [
     "completed",
     replace(DONE, status=""),
     replace(DONE, status="x" * 65),
+    replace(DONE, status="running"),
+    replace(DONE, status="unknown"),
+    replace(DONE, status="exited"),
     replace(DONE, source=""),
     replace(DONE, outcome="fine"),  # type: ignore[arg-type]
     replace(DONE, reason_code="x" * 101),
@@ -480,14 +484,15 @@ WRONG: list[Any] = [
 def test_hooks_that_fail_are_asked_a_few_times_and_then_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:
-    monkeypatch.setattr("verbc.support.run_settling.BETWEEN_ATTEMPTS", 0.0)
+    monkeypatch.setattr("verbc.support.run_asking.BETWEEN_ATTEMPTS", 0.0)
 
     async def work() -> None:
         asked: list[str] = []
 
         class Failing(Hooks):
             async def runs_ended(self, record: RunRecord, ask: Ask | None) -> Any:
-                asked.append(record.run_id)
+                if ask:
+                    asked.append(record.run_id)
                 return await super().runs_ended(record, ask)
 
         hooks = Failing()
@@ -503,7 +508,7 @@ def test_hooks_that_fail_are_asked_a_few_times_and_then_left_out(
 
 
 def test_a_hook_that_fails_once_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verbc.support.run_settling.BETWEEN_ATTEMPTS", 0.0)
+    monkeypatch.setattr("verbc.support.run_asking.BETWEEN_ATTEMPTS", 0.0)
 
     async def work() -> None:
         class Once(Hooks):
@@ -655,7 +660,65 @@ def test_no_status_read_blocks_another_request(tmp_path: Path, fifo: Callable[[s
     finish(work())
 
 
+def test_what_the_hooks_know_without_asking_waits_for_no_ask(
+    tmp_path: Path, fifo: Callable[[str], Fifo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the command line is asked about many, and answers nobody, other runs end, and a kill takes no longer."""
+
+    async def work() -> None:
+        held, asked = asyncio.Event(), 0
+
+        class Slow(Hooks):
+            async def runs_ended(self, record: RunRecord, ask: Ask | None) -> Any:
+                nonlocal asked
+                if record.label == "known":
+                    return DONE
+                if ask and record.stop_reason is None:
+                    asked += 1
+                    await held.wait()
+                return None
+
+        gate, up = fifo("gate"), fifo("up")
+        async with serving(tmp_path, Slow()) as demo:
+            dead = [await demo.submit("true") for _ in range(10)]
+            while asked < 4:
+                await demo.runs()
+            [row] = await demo.wait(await demo.submit("true", label="known"))
+            assert row["outcome"] == "succeeded"
+            stopped = await demo.submit(f"echo > {up}; read x < {gate}")
+            await up.read()
+            assert (await demo.kill(stopped))["killed"]
+            assert (await demo.status(stopped))["outcome"] == "cancelled"
+            assert asked == 4
+            assert not any(row["terminal"] for row in await demo.runs() if row["run_id"] in dead)
+            held.set()
+            await demo.wait(*dead)
+
+    finish(work())
+
+
+def test_a_run_that_was_stopped_is_asked_about_for_a_bounded_time(
+    tmp_path: Path, fifo: Callable[[str], Fifo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verbc.support.run_asking.STOPPED_SECONDS", 0.01)
+
+    async def work() -> None:
+        class Slow(Hooks):
+            async def runs_ended(self, record: RunRecord, ask: Ask | None) -> Any:
+                return await asyncio.Event().wait() if ask else None
+
+        gate, up = fifo("gate"), fifo("up")
+        async with serving(tmp_path, Slow()) as demo:
+            run_id = await demo.submit(f"echo > {up}; read x < {gate}")
+            await up.read()
+            assert (await demo.kill(run_id))["killed"]
+            assert (await demo.status(run_id))["outcome"] == "cancelled"
+
+    finish(work())
+
+
 def test_reading_a_finished_run_takes_one_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verbc.support.run_watch.SECONDS", 0.01)
     hops: list[str] = []
 
     def counted(name: str) -> Any:
@@ -671,6 +734,9 @@ def test_reading_a_finished_run_takes_one_hop(tmp_path: Path, monkeypatch: pytes
         async with serving(tmp_path, Hooks(DONE)) as demo:
             ids = [await demo.submit("true") for _ in range(3)]
             await demo.wait(*ids)
+            keeper = await demo.backend._keeper()
+            while keeper._watch._watching:  # noqa: ASYNC110 - it rests once all is told
+                await asyncio.sleep(0.01)
             for name in ("read", "write", "wait"):
                 monkeypatch.setattr(WorkerThreads, name, counted(name))
             for verb, arguments in (
@@ -956,6 +1022,81 @@ def test_a_run_that_was_killed_and_says_that_it_failed_is_cancelled(
             assert status["late_report"]["status"] == "failed"
 
     finish(work())
+
+
+def test_a_kill_that_comes_after_the_exit_says_that_the_run_was_gone(
+    tmp_path: Path, fifo: Callable[[str], Fifo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code is on record, and its process not yet let go; the end is what it would have been without a kill."""
+
+    async def work() -> None:
+        exited, go = threading.Event(), threading.Event()
+        put_on_record = RunStore.exited
+
+        def slowly(self: RunStore, *arguments: Any) -> None:
+            put_on_record(self, *arguments)
+            exited.set()
+            go.wait()
+
+        monkeypatch.setattr(RunStore, "exited", slowly)
+        monkeypatch.setattr("verbc.support.run_stopping._REAP_SECONDS", 0.0)
+        async with serving(tmp_path) as demo:
+            run_id = await demo.submit("exit 3")
+            await asyncio.to_thread(exited.wait)
+            killing = asyncio.ensure_future(demo.kill(run_id))
+            killed = await killing
+            assert (killed["killed"], killed["reason_code"], killed["signal"]) == (False, "process_gone", None)
+            go.set()
+            [row] = await demo.wait(run_id)
+            assert (row["reason_code"], row["exit_code"]) == ("exited_nonzero", 3)
+
+    finish(work())
+
+
+def test_the_name_of_a_run_is_bounded_and_holds_no_nul(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(tmp_path) as demo:
+            run_id = await demo.submit("true", label="\u00e9" * 1000)
+            assert (await demo.status(run_id))["label"] == "\u00e9" * 199 + "\u2026"
+            refused = await demo.call("work.submit", script="true", label="a\0b")
+            assert refused["kind"] == "invalid_input"
+            [row] = await demo.wait(run_id)
+            assert len(row["label"]) == 200
+
+    finish(work())
+
+
+def test_runs_are_listed_in_the_order_of_their_submits(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(tmp_path) as demo:
+            ids = [await demo.submit("true") for _ in range(20)]
+            rows = await demo.runs()
+            assert [row["run_id"] for row in rows] == ids[::-1]
+            times = [row["submitted_at"] for row in rows]
+            assert times == sorted(times, reverse=True)
+            await demo.wait(*ids)
+
+    finish(work())
+
+
+def test_a_run_gets_the_signals_that_its_server_does_not(tmp_path: Path, fifo: Callable[[str], Fifo]) -> None:
+    async def work() -> None:
+        gate, up = fifo("gate"), fifo("up")
+        async with serving(tmp_path) as demo:
+            run_id = await demo.submit(f"grep -E '^Sig(Blk|Ign)' /proc/self/status; echo > {up}; read x < {gate}")
+            await up.read()
+            lines = (await demo.call("job.output", run_id=run_id))["console"].split()
+            blocked, ignored = (int(word, 16) for word in (lines[1], lines[3]))
+            assert blocked == 0
+            assert not ignored & (1 << signal.SIGPIPE - 1)
+            assert (await demo.kill(run_id))["signal"] == "SIGTERM"
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+    try:
+        finish(work())
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= {signal.SIGTERM, signal.SIGUSR1}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_a_run_that_prints_too_much_is_stopped(

@@ -451,6 +451,18 @@ def test_errors_of_the_protocol_quote_nothing(server: HttpThread, era: str, mess
     assert MARK not in reply.body.decode()
 
 
+@pytest.mark.parametrize("replies", ["json", "stream"])
+@pytest.mark.parametrize("method", ["ping", "subscriptions/listen", "resources/list", "logging/setLevel"])
+def test_other_methods_are_there_or_not(server: HttpThread, streaming: HttpThread, method: str, replies: str) -> None:
+    serving = server if replies == "json" else streaming
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
+    reply = serving.post(modern(message), revision=MODERN)
+    assert reply.error == (404, -32601)
+    older = serving.post(message)
+    assert older.status == 200
+    assert (b'"result":{}' if method == "ping" else b'"code":-32601') in older.body
+
+
 @pytest.mark.parametrize("request_id", ["x", "", "\u00e9\u202e", 0, -1, 10**30])
 @pytest.mark.parametrize("era", ERAS)
 def test_every_id_comes_back_as_it_was(server: HttpThread, request_id: Any, era: str) -> None:

@@ -278,6 +278,90 @@ def test_what_is_in_the_group_is_killed_in_one_go_whether_it_was_seen_or_not(
     assert gone(grown["unseen"])
 
 
+def test_what_was_seen_and_could_not_be_held_is_no_proof_that_all_are_gone(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody is always there, and gone again before a hold: the run lives on."""
+    lives.start({"name": "leader"})
+    leader = lives.grown("leader")["leader"]
+    found = find(leader, leader.pid, MARKER)
+    monkeypatch.setattr(process_stop, "find", lambda *_, **__: found)
+    monkeypatch.setattr(process_stop, "hold", lambda *_, **__: None)
+    monkeypatch.setattr(process_stop, "FORCE_SECONDS", 0.2)
+    assert stop_led(leader) == Stopped(False, None, "still_alive")
+
+
+def test_what_got_away_is_looked_for_until_nobody_was_seen_many_times(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lives.start({"name": "leader"})
+    leader = lives.grown("leader")["leader"]
+    got_away = find(leader, leader.pid, MARKER)
+    shown = [got_away, Found(), Found(), got_away]
+    count = 0
+
+    def look(*_: Any, **__: Any) -> Found:
+        nonlocal count
+        count += 1
+        return shown.pop(0) if shown else Found()
+
+    monkeypatch.setattr(process_stop, "find", look)
+    monkeypatch.setattr(process_stop, "hold", lambda *_, **__: None)
+    assert stop_led(leader) == Stopped(True, None)
+    assert count == 4 + process_stop.CALM_LOOKS
+
+
+HOPS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    time.sleep(0.003)
+"""
+
+
+def test_gone_is_not_said_of_what_goes_on_as_its_own_child_in_ever_new_sessions(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_stop, "FORCE_SECONDS", 2.0)
+    reading, writing = os.pipe()
+    environment = {**os.environ, MARKER[0]: MARKER[1]}
+    child = subprocess.Popen([sys.executable, "-c", HOPS], env=environment, pass_fds=[writing], start_new_session=True)
+    os.close(writing)
+    child.wait()
+    outcome = stop(None, None, MARKER, 0.1, own_identity())
+    os.set_blocking(reading, False)
+    try:
+        ended = os.read(reading, 1) == b""  # nobody holds the other end any more
+    except BlockingIOError:
+        ended = False
+    assert outcome.gone is ended
+    while not outcome.gone:
+        outcome = stop(None, None, MARKER, 0.0, own_identity())
+    os.close(reading)
+
+
+def test_few_files_are_open_for_a_run_of_many_processes(lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_stop, "MOST_HELD", 3)
+    children = [{"name": f"child{number}", "session": True, "stays": number % 2 == 0} for number in range(8)]
+    lives.start({"name": "leader", "children": children})
+    grown = lives.grown("leader", *(str(child["name"]) for child in children))
+    before, most = len(os.listdir("/dev/fd")), 0
+
+    def count(_number: int, _found: Found) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/dev/fd")) - before)
+
+    looks(monkeypatch, count)
+    assert stop_led(grown["leader"], grace=0.3) == FORCED
+    assert all(gone(one) for one in grown.values())
+    assert 0 < most <= 3
+    assert len(os.listdir("/dev/fd")) == before
+
+
 # What must not be hit.
 
 

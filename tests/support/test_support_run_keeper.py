@@ -18,13 +18,15 @@ from typing import Any
 
 import pytest
 
+from verbc.support.log_tail import length
 from verbc.support.process_identity import identity_of, own_identity
+from verbc.support.process_stop import Stopped
 from verbc.support.run_ends import RunEnds
 from verbc.support.run_look import Look, RunLook
 from verbc.support.run_record import End, Identity, RunRecord, new_run_id
 from verbc.support.run_retention import RunRetention
 from verbc.support.run_store import COMPONENT, RunStore
-from verbc.support.store import Store
+from verbc.support.store import Store, StoreError
 
 from .job_servers import hooks_of
 from .jobs import Demo, Fifo, make_tool, serving
@@ -40,7 +42,7 @@ DAY = timedelta(days=1)
 @pytest.fixture(autouse=True)
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{make_tool(tmp_path)}:{os.environ['PATH']}")
-    monkeypatch.setattr("verbc.support.run_settling.BETWEEN_ATTEMPTS", 0.0)
+    monkeypatch.setattr("verbc.support.run_asking.BETWEEN_ATTEMPTS", 0.0)
     monkeypatch.setattr("verbc.support.run_watch.SECONDS", 0.05)
 
 
@@ -266,21 +268,43 @@ def test_killed_around_the_record_of_an_end(tmp_path: Path, crash: Crash, point:
 
 
 @pytest.mark.parametrize(
-    ("point", "told_of"), [("before end", 1), ("after end", 0), ("before details", 1), ("after details", 1)]
+    ("point", "told_of"),
+    [
+        ("before end", 1),
+        ("after end", 1),
+        ("before details", 2),
+        ("after details", 2),
+        ("before told", 2),
+        ("after told", 1),
+    ],
 )
-def test_hooks_are_told_of_an_end_once_at_most(tmp_path: Path, crash: Crash, point: str, told_of: int) -> None:
+def test_hooks_are_told_of_every_end_and_twice_only_where_nobody_knows(
+    tmp_path: Path, crash: Crash, point: str, told_of: int
+) -> None:
     async def work() -> None:
         async with serving(tmp_path, hooks_of(tmp_path)) as demo:
             [row] = await demo.runs()
             [row] = await demo.wait(row["run_id"])
             assert told(row) == NOBODY_KNOWS  # they could have reported, and did not
-            while len((tmp_path / "settled").read_text().splitlines()) < told_of:
-                await demo.runs()
+            while (await stored(tmp_path, row["run_id"])).told_at is None:
+                pass
 
     (tmp_path / "settled").touch()
     crash(point, submit("true"))
     finish(work())
     assert len((tmp_path / "settled").read_text().splitlines()) == told_of
+
+
+async def stored(folder: Path, run_id: str) -> RunRecord:
+    """A run as it is on record."""
+
+    def look() -> RunRecord:
+        with records(folder) as runs:
+            record = runs.get(run_id)
+        assert record is not None
+        return record
+
+    return await asyncio.to_thread(look)
 
 
 @pytest.mark.parametrize("point", ["before late report", "after late report"])
@@ -372,9 +396,8 @@ def test_two_servers_answer_alike_and_an_exit_code_is_never_lost(tmp_path: Path)
                 assert (row["exit_code"], row["outcome"]) == (3, "failed")
             ended = {row["run_id"]: row for row in await demo.runs()}
             rows = await asyncio.to_thread(said, first)
-            assert [ended[row["run_id"]]["finished_at"] for row in rows["jobs"]] == [
-                row["finished_at"] for row in rows["jobs"]
-            ]
+            known = [row for row in rows["jobs"] if row["terminal"]]  # the last one may have ended since
+            assert [ended[row["run_id"]]["finished_at"] for row in known] == [row["finished_at"] for row in known]
             while len((tmp_path / "settled").read_text().splitlines()) < 20:
                 await demo.runs()
 
@@ -495,13 +518,13 @@ def test_a_record_that_cannot_be_read(tmp_path: Path) -> None:
     finish(work(good, bad))
 
 
-def test_a_kill_that_cannot_be_put_on_record_stops_nothing(
+def full(*_: object) -> bool:
+    raise StoreError("The disk is full.")
+
+
+def test_a_kill_that_cannot_be_put_on_record_stops_the_run_and_says_so(
     tmp_path: Path, gate: Fifo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from verbc.support.store import StoreError
-
-    def full(*_: object) -> bool:
-        raise StoreError("The disk is full.")
 
     async def work() -> None:
         async with serving(tmp_path) as demo:
@@ -509,7 +532,92 @@ def test_a_kill_that_cannot_be_put_on_record_stops_nothing(
             with monkeypatch.context() as patch:
                 patch.setattr(RunStore, "stop_requested", full)
                 killed = await demo.kill(run_id)
-                assert (killed["killed"], killed["reason_code"]) == (False, "kill_not_recorded")
+                assert (killed["killed"], killed["reason_code"]) == (True, "signalled")
+                assert "could not be put on record" in killed["reason"]
+            [row] = await demo.wait(run_id)
+            assert (*told(row), row["exit_code"]) == ("exited", "failed", "exited_nonzero", -signal.SIGTERM)
+
+    finish(work())
+
+
+def test_a_start_under_way_is_not_stopped_where_the_request_cannot_be_put_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(run_id: str) -> None:
+        async with serving(tmp_path) as demo:
+            killed = await demo.kill(run_id)
+            assert (killed["killed"], killed["reason_code"]) == (False, "kill_not_recorded")
+
+    monkeypatch.setattr(RunStore, "stop_requested", full)
+    with process() as owner:
+        with records(tmp_path) as runs:
+            record = add(runs, owner=identity_of(owner.pid))
+        finish(work(record.run_id))
+
+
+def test_the_limit_of_a_log_holds_when_nothing_can_be_put_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with serving(tmp_path, log=1000) as demo:
+            with monkeypatch.context() as patch:
+                patch.setattr(RunStore, "stop_requested", full)
+                run_id = await demo.submit("while :; do echo more and more; done")
+                [row] = await demo.wait(run_id)
+            assert row["exit_code"] == -signal.SIGTERM
+
+    finish(work())
+
+
+def test_what_cannot_be_stopped_for_its_log_is_said_once(
+    tmp_path: Path, gate: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said_so: list[tuple[str, str]] = []
+    tries: list[None] = []
+
+    def stop(*_: object) -> Stopped:
+        tries.append(None)
+        return Stopped(False, None, "permission_denied")
+
+    async def work() -> None:
+        async with serving(tmp_path, log=10) as demo:
+            with monkeypatch.context() as patch:
+                patch.setattr("verbc.support.run_stopping.stop", stop)
+                run_id = await demo.submit(f"echo more and more; read x < {gate}")
+                while len(tries) < 3:  # noqa: ASYNC110 - nothing tells of a try
+                    await asyncio.sleep(0)
+            assert said_so == [("a run could not be stopped", "permission_denied")]
+            await demo.kill(run_id)
+
+    def note(_level: str, what: str, **fields: Any) -> None:
+        said_so.append((what, fields["reason_code"]))
+
+    monkeypatch.setattr("verbc.support.run_watch.log.event", note)
+    finish(work())
+
+
+def test_the_length_of_a_log_that_its_run_removed_is_known(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(tmp_path, log=100_000) as demo:
+            log = tmp_path / "state" / "runs" / "*" / "console.log"
+            run_id = await demo.submit(f"rm {log}; while :; do echo more and more; done")
+            [row] = await demo.wait(run_id)
+            assert row["reason_code"] == "log_limit_exceeded"
+
+    finish(work())
+
+
+def test_what_lies_in_the_place_of_a_log_is_not_measured(tmp_path: Path, gate: Fifo, up: Fifo) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"x" * 1000)
+
+    async def work() -> None:
+        async with serving(tmp_path, log=100) as demo:
+            log = tmp_path / "state" / "runs" / "*"
+            run_id = await demo.submit(f"cd {log}; ln -sf {other} console.log; echo > {up}; read x < {gate}")
+            await up.read()
+            folder = tmp_path / "state" / "runs" / run_id
+            assert length(folder / "console.log", (await demo.status(run_id))["pid"]) == 0
             await gate.write()
             [row] = await demo.wait(run_id)
             assert told(row) == SUCCEEDED
@@ -520,11 +628,6 @@ def test_a_kill_that_cannot_be_put_on_record_stops_nothing(
 def test_a_start_that_cannot_be_put_on_record_is_stopped_at_once(
     tmp_path: Path, gate: Fifo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from verbc.support.store import StoreError
-
-    def full(*_: object) -> None:
-        raise StoreError("The disk is full.")
-
     async def work() -> None:
         async with serving(tmp_path) as demo:
             with monkeypatch.context() as patch:

@@ -320,6 +320,68 @@ def test_a_database_with_a_hole_is_damaged(path: Path) -> None:
     second.close()
 
 
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT_INDEX])
+def test_what_turns_out_to_be_damaged_is_opened_again(store: Store, path: Path, code: int) -> None:
+    """Whoever mends it, or moves it away, has not to end the server for that."""
+    store.write("one", add("a"))
+    connections: list[object] = []
+
+    def damaged(connection: Connection) -> None:
+        connections.append(connection.connection.dbapi_connection)
+        error = sqlite3.DatabaseError("malformed")
+        error.sqlite_errorcode = code
+        raise error
+
+    with pytest.raises(StoreError, match="is damaged"):
+        store.read(damaged)
+    store.read(lambda connection: connections.append(connection.connection.dbapi_connection))
+    assert connections[0] is not connections[1]
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connections[0].execute("SELECT 1")  # type: ignore[attr-defined]
+
+
+def test_a_file_that_is_no_longer_at_its_path_is_let_go(store: Store, path: Path) -> None:
+    store.write("one", add("a"))
+    assert store.read(names) == {"a"}
+    moved = move_away(path)
+    assert store.read(names) == set()
+    store.write("two", add("b"))
+    assert by_hand(path, "SELECT name FROM things") == [("b",)]
+    assert by_hand(moved, "SELECT name FROM things") == [("a",)]
+    assert not [link for link in map(os.readlink, open_links()) if "moved" in link]
+
+
+def test_a_transaction_goes_on_in_the_file_that_was_moved_away(store: Store, path: Path) -> None:
+    def work(connection: Connection) -> set[str]:
+        add("a")(connection)
+        move_away(path)
+        store.write("two", add("b"))
+        return names(connection)
+
+    store._writing = threading.RLock()  # type: ignore[assignment]
+    assert store.write("one", work) == {"a"}
+    assert store.read(names) == {"b"}
+    assert not [link for link in map(os.readlink, open_links()) if "moved" in link]
+
+
+def test_a_folder_that_was_removed_is_told(store: Store, path: Path) -> None:
+    store.write("one", add("a"))
+    path.parent.rename(path.parent.with_name("moved"))
+    with pytest.raises(StoreError, match="cannot be made"):
+        store.read(names)
+
+
+def move_away(path: Path) -> Path:
+    """The new place of the file, with what lies beside it."""
+    for found in list(path.parent.iterdir()):
+        found.rename(found.with_name(f"moved{found.name}"))
+    return path.with_name(f"moved{path.name}")
+
+
+def open_links() -> list[str]:
+    return [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")]
+
+
 def test_a_database_without_its_tables_is_not_ours(store: Store, path: Path) -> None:
     store.read(names)
     by_hand(path, "DROP TABLE things")

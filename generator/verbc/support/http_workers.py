@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, NoReturn, TypeAlias
@@ -63,16 +64,18 @@ class Workers:
         return 1 if self._failed else 0
 
     def _start(self) -> None:
-        ready, serving = os.pipe()
+        """Start one more, unless all are to stop."""
         # A signal finds the process either not yet there or fully known, on both sides of the fork.
         signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
-        if (process := os.fork()) == 0:
-            for descriptor in (ready, self._held, *(worker.ready for worker in self._workers.values())):
-                os.close(descriptor)
-            self._be_worker(serving)
-        self._workers[process] = _Worker(ready)
+        if not self._stopping:
+            ready, serving = os.pipe()
+            if (process := os.fork()) == 0:
+                for descriptor in (ready, self._held, *(worker.ready for worker in self._workers.values())):
+                    os.close(descriptor)
+                self._be_worker(serving)
+            self._workers[process] = _Worker(ready)
+            os.close(serving)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _handled())
-        os.close(serving)
 
     def _be_worker(self, serving: int) -> NoReturn:
         """What a new process does instead of going on with the life of its parent."""
@@ -109,7 +112,8 @@ class Workers:
         self._stopping = True
         self._release()
         for process in tuple(self._workers):
-            os.kill(process, told)
+            with suppress(ProcessLookupError):  # it has ended, and is about to be noted
+                os.kill(process, told)
         signal.alarm(self._seconds)
 
 
@@ -119,5 +123,6 @@ def _handled() -> set[signal.Signals]:
 
 
 def _tell(descriptor: int) -> None:
-    os.write(descriptor, _READY)
+    with suppress(BrokenPipeError):  # nobody is left to be told, which the lifeline says as well
+        os.write(descriptor, _READY)
     os.close(descriptor)

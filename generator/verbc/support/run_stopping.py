@@ -1,4 +1,4 @@
-"""Stops runs, on request or for what they print: the request is on record first, and the stop is seen to work."""
+"""Stops runs, on request or for what they print: the request is on record first, if it can be, and the stop is seen to work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal
 
+from . import log
 from .background import Background
 from .exit_watch import ExitWatch
 from .process_stop import Stopped, stop
@@ -22,6 +23,7 @@ from .worker_threads import WorkerThreads
 # How long a stop waits, once all is gone, for the exit code to be put on record, and then for the end.
 _REAP_SECONDS: Final = 2.0
 _SETTLE_SECONDS: Final = 10.0
+_SETTLE_SECONDS_OF_GONE: Final = 1.0  # where there was nobody to stop, nobody waits for how it ended either
 _SETTLE_AGAIN_SECONDS: Final = 0.05
 
 _REASONS: Final = {
@@ -37,6 +39,7 @@ _REASONS: Final = {
     "permission_denied": "The system does not permit to stop what is left of it.",
     "group_ownership_unproven": "It cannot be told whether all processes that may be its own are gone.",
 }
+_UNRECORDED = "That it was to be stopped could not be put on record, so its end will say what was seen of it."
 _LEFT_BEHIND = "It had ended before; what it had left behind was stopped, and is gone."
 
 
@@ -47,6 +50,7 @@ class Stop:
     code: str
     record: RunRecord | None = None
     signal: Literal["SIGTERM", "SIGKILL"] | None = None
+    recorded: bool = True  # that it was to be stopped is on record, where it had not ended before
 
     @property
     def is_over(self) -> bool:
@@ -56,12 +60,13 @@ class Stop:
     def told(self, run_id: str) -> dict[str, Any]:
         """The result of `kill`."""
         record = self.record
-        left_behind = self.code == "signalled" and record is not None and record.end is not None
+        left_behind = self.code == "signalled" and record is not None and _had_ended(record)
+        reason = _LEFT_BEHIND if left_behind else _REASONS[self.code]
         return {
             "run_id": run_id,
             "killed": self.code == "signalled",
             "reason_code": self.code,
-            "reason": _LEFT_BEHIND if left_behind else _REASONS[self.code],
+            "reason": reason if self.recorded or self.code == "kill_not_recorded" else f"{reason} {_UNRECORDED}",
             "signal": self.signal,
             "pid": record.leader.pid if record and record.leader else None,
             "pgid": record.pgid if record else None,
@@ -104,13 +109,13 @@ class RunStopping:
             await self._settled(run_id)  # what lives of it gets on record by that
         stopped = await self._threads.wait(partial(self._stopped, run_id, reason))
         if stopped.is_over and stopped.record is not None and stopped.record.end is None:
-            await self._settled(run_id)
+            await self._settled(run_id, _SETTLE_SECONDS if stopped.signal else _SETTLE_SECONDS_OF_GONE)
         return stopped
 
-    async def _settled(self, run_id: str) -> None:
+    async def _settled(self, run_id: str, seconds: float = _SETTLE_SECONDS) -> None:
         """Wait until the end of a run that is gone is on record, within bounds: reading goes on without it."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + _SETTLE_SECONDS
+        end = loop.time() + seconds
         while (left := end - loop.time()) > 0:
             settling = self._settling.begin(run_id)
             await asyncio.wait((settling,), timeout=left)
@@ -120,11 +125,9 @@ class RunStopping:
 
     def _stopped(self, run_id: str, reason: Literal["kill", "log_limit"]) -> Stop:
         found = self._look.of(run_id)
+        recorded = True
         if isinstance(found, Seen) and found.record.end is None and not found.due:
-            try:
-                self._runs.stop_requested(run_id, reason, datetime.now(UTC))
-            except StoreError:
-                return Stop("kill_not_recorded", found.record)
+            recorded = self._requested(run_id, reason)
             # Looked at again, as it may have been started meanwhile, by somebody who did not see the request.
             found = self._look.of(run_id)
         if found is None:
@@ -133,11 +136,25 @@ class RunStopping:
             return Stop("job_record_unreadable")
         record = found.record
         if record.spawn_state == "preparing":
-            return Stop("no_pid_on_record", record)
+            return Stop("no_pid_on_record" if recorded else "kill_not_recorded", record)
         outcome = stop(record.leader, record.pgid, self._look.marker(run_id), self._grace, record.owner)
         if outcome.gone:
             self._exits.wait_gone(run_id, _REAP_SECONDS)
-        return Stop(_code(found, outcome), record, outcome.signal)
+        return Stop(_code(found, outcome), record, outcome.signal, recorded)
+
+    def _requested(self, run_id: str, reason: Literal["kill", "log_limit"]) -> bool:
+        """Whether a request is on record, or need not be. A run is stopped without one: it may be what fills the disk."""
+        try:
+            self._runs.stop_requested(run_id, reason, datetime.now(UTC))
+        except StoreError as error:
+            log.failure("a request to stop a run not recorded", error, run_id=run_id)
+            return False
+        return True
+
+
+def _had_ended(record: RunRecord) -> bool:
+    """Whether a run had ended before anybody wanted it to stop."""
+    return record.end is not None or (record.exited_at is not None and record.stop_reason is None)
 
 
 def _code(found: Seen, outcome: Stopped) -> str:

@@ -1,18 +1,21 @@
-"""Looks after runs while there are some without an end: settles what is gone, and stops what should not go on."""
+"""Looks after runs until all is said and done: settles what is gone, stops what should not go on, tells what is untold."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from . import log
 from .background import Background
+from .log_tail import length
 from .run_look import RunLook
 from .run_record import RunRecord
 from .run_settling import RunSettling
-from .run_stopping import RunStopping
+from .run_stopping import RunStopping, Stop
+from .run_store import RunStore
+from .run_telling import RunTelling
 from .worker_threads import WorkerThreads
 
 SECONDS: Final = 2.0
@@ -24,10 +27,11 @@ _FORGOTTEN_AFTER: Final = timedelta(seconds=30)
 class _Findings:
     """The runs that something is to be done about."""
 
-    unended: bool  # whether there are any without an end
+    more: bool  # whether there are any without an end, or ends that nobody was told
     due: list[str]
     overlong: list[str]  # their logs are
     forgotten: list[str]  # they were to be stopped, and are not
+    untold: list[str]  # they have ended, and nobody tells of it
 
 
 class RunWatch:
@@ -35,18 +39,24 @@ class RunWatch:
 
     def __init__(
         self,
+        runs: RunStore,
         look: RunLook,
         settling: RunSettling,
         stopping: RunStopping,
+        telling: RunTelling,
         threads: WorkerThreads,
         background: Background,
         *,
         most: int,
         grace: float,
     ) -> None:
+        self._runs = runs
         self._look = look
         self._settling = settling
         self._stopping = stopping
+        self._telling = telling
+        self._untold: set[str] = set()  # as of the last look
+        self._unstopped: set[str] = set()  # those that could not be stopped, which is said once of each
         self._threads = threads
         self._background = background
         self._most = most
@@ -86,17 +96,33 @@ class RunWatch:
         for run_id in findings.due:
             self._settling.begin(run_id)
         for run_id in findings.overlong:
-            self._stopping.begin(run_id, "log_limit")
+            self._stop(run_id, "log_limit")
         for run_id in findings.forgotten:
-            self._stopping.begin(run_id, "kill")
-        return findings.unended
+            self._stop(run_id, "kill")
+        for run_id in findings.untold:
+            self._telling.begin(run_id)
+        return findings.more
+
+    def _stop(self, run_id: str, reason: Literal["kill", "log_limit"]) -> None:
+        task = self._stopping.begin(run_id, reason)
+        task.add_done_callback(lambda ended: self._note(run_id, ended))
+
+    def _note(self, run_id: str, stopping: asyncio.Task[Stop]) -> None:
+        """Say what could not be done; what went wrong in it is said already."""
+        if stopping.cancelled() or stopping.exception() is not None or stopping.result().is_over:
+            self._unstopped.discard(run_id)
+        elif run_id not in self._unstopped:
+            self._unstopped.add(run_id)
+            log.event("error", "a run could not be stopped", run_id=run_id, reason_code=stopping.result().code)
 
     def _find(self) -> _Findings:
         found = self._look.unended()
         going = [seen.record for seen in found if not seen.due and seen.record.spawn_state == "started"]
         overlong = [record.run_id for record in going if self._is_overlong(record)]
+        untold, self._untold = self._telling.left_over(self._runs.untold(), self._untold)
         return _Findings(
-            unended=bool(found),
+            more=bool(found or self._untold),
+            untold=untold,
             due=[seen.record.run_id for seen in found if seen.due],
             overlong=overlong,
             forgotten=[
@@ -105,10 +131,7 @@ class RunWatch:
         )
 
     def _is_overlong(self, record: RunRecord) -> bool:
-        try:
-            return record.log.stat().st_size > self._most
-        except OSError:
-            return False
+        return record.leader is not None and length(record.log, record.leader.pid) > self._most
 
     def _is_forgotten(self, record: RunRecord) -> bool:
         """Whether a stop was asked for so long ago that whoever saw to it must have gone."""

@@ -14,7 +14,9 @@ from .background import Background
 from .exit_watch import ExitWatch
 from .job_hooks import Ask, JobHooks
 from .job_refusals import refusals
+from .launch import StartError
 from .log_tail import Tail, tail
+from .run_asking import RunAsking
 from .run_ends import RunEnds
 from .run_look import Look, RunLook, Seen
 from .run_place import Place
@@ -25,6 +27,7 @@ from .run_settling import RunSettling
 from .run_start import Order, RunStart
 from .run_stopping import RunStopping, Stop
 from .run_store import Key
+from .run_telling import RunTelling
 from .run_watch import RunWatch
 from .worker_threads import WorkerThreads
 
@@ -63,10 +66,19 @@ class RunKeeper:
         self._start = RunStart(runs, self._exits)
         self._folders = place.folders
         ends = RunEnds(runs, look, hooks.report)
-        self._settling = RunSettling(runs, ends, hooks, ask, threads, background, self._changed)
+        telling = RunTelling(runs, hooks, threads, background)
+        self._settling = RunSettling(ends, RunAsking(hooks, ask), telling, threads, background, self._changed)
         self._stopping = RunStopping(runs, look, self._settling, self._exits, threads, background, limits.grace)
         self._watch = RunWatch(
-            look, self._settling, self._stopping, threads, background, most=limits.log, grace=limits.grace
+            runs,
+            look,
+            self._settling,
+            self._stopping,
+            telling,
+            threads,
+            background,
+            most=limits.log,
+            grace=limits.grace,
         )
         self._retention = RunRetention(runs, place.folders, limits.keep)
         self._tidy_at = self._loop.time()
@@ -166,8 +178,12 @@ class RunKeeper:
         return [found.get(run_id) for run_id in run_ids]
 
     def _started(self, order: Order) -> RunRecord:
-        record = self._start.start(order)
         # Told from here, so that it is seen to even when nobody waits for this any more.
+        try:
+            record = self._start.start(order)
+        except StartError:
+            self._call(self._watch.wake)  # it has an end that is to be told
+            raise
         self._call(self._look_after, record)
         return record
 

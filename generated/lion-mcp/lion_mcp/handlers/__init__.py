@@ -69,7 +69,7 @@ class Handlers(LocalHandlers):
 
     async def runs_settled(self, record: RunRecord) -> Schema:
         await send_if_unsent(record)
-        told = await asyncio.to_thread(told_of_end, record)
+        told = await asyncio.to_thread(told_of_end, record, tried=True)
         return {name: value for name, value in told.items() if record.details.get(name) != value}
 
     async def runs_details(self, record: RunRecord) -> Schema:
@@ -83,8 +83,8 @@ def parameters_of(playbook: str, call: Call) -> Schema:
     return further_parameters(arguments_of(playbook_named(playbook, folder).declared), names_taken(call))
 
 
-def told_of_end(record: RunRecord) -> Schema:
+def told_of_end(record: RunRecord, *, tried: bool = False) -> Schema:
     """What became of the notice, and why the run failed, if it did and li wrote it down."""
     failed = record.end is None or record.end.outcome != "succeeded"
     cause = failure_cause(record) if failed else None
-    return {"notice": state_of(record), **({"failure_cause": cause} if cause else {})}
+    return {"notice": state_of(record, tried=tried), **({"failure_cause": cause} if cause else {})}

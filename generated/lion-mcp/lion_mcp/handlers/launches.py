@@ -53,7 +53,7 @@ def prepare(launch: Launch, params: Params, call: Call) -> None:
         "playbook": _told_of_playbook(playbook, call),
         "mcp": findings.servers.as_json(_give_servers(launch, findings.servers)),
         "notify": notice.as_json(),
-        "notice": report.result("none"),
+        "notice": report.result("pending" if notice.configured else "none"),
     }
     _give_task(launch, findings)
 

@@ -111,12 +111,12 @@ def notify_flag(folder: Path) -> str:
     return shlex.join(reporter(folder))
 
 
-def state_of(record: RunRecord) -> dict[str, object]:
-    """What became of the notice of a run."""
+def state_of(record: RunRecord, *, tried: bool = False) -> dict[str, object]:
+    """What became of the notice of a run; `tried`: nobody will try to deliver it any more."""
     try:
         told = object_of(record.folder / report.NOTICE, LARGEST_RESULT)
     except MissingError:
-        return report.result("none")
+        return report.result(_state_without_result(record, tried))
     except UnreadableError:
         return report.result("unknown")
     state, code = told.get("state"), told.get("exit_code")
@@ -127,11 +127,26 @@ def state_of(record: RunRecord) -> dict[str, object]:
     )
 
 
+def _state_without_result(record: RunRecord, tried: bool) -> str:
+    """One that is wanted is never said to be none."""
+    notify = record.details.get("notify")
+    if not isinstance(notify, dict) or notify.get("configured") is not True:
+        return "none"
+    return "unknown" if tried or record.told_at is not None else "pending"
+
+
 async def send_if_unsent(record: RunRecord) -> None:
-    """Deliver the notice of a run whose end li did not tell, and wait for that; the rest of it nobody has to wait for."""
+    """Deliver the notice of a run whose end li did not tell, and wait for that; the rest of it nobody has to wait for.
+
+    Said more than once, by one server or several, it is delivered once all the same: whoever makes the file of its
+    result first delivers it.
+    """
     if record.end is None or not await asyncio.to_thread(_is_due, record):
         return
-    sender = await asyncio.to_thread(_started, record, record.end)
+    try:
+        sender = await asyncio.to_thread(_started, record, record.end)
+    except OSError:
+        return  # it is not delivered then, and its state says that nothing is known of it
     for _ in range(MOST_LOOKS):
         SENDING.difference_update([process for process in tuple(SENDING) if process.poll() is not None])
         if sender not in SENDING:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mcp_types import INTERNAL_ERROR
 
 from . import log
-from .bearer import NotAuthenticatedError, VerifierError
+from .bearer import NotAuthenticatedError, Verifier, VerifierError
 from .bearer import authenticate as by_bearer_key
 from .call import Caller
 from .http_answers import RefusedRequestError, refused
 from .http_gate import Authenticate
 from .http_headers import HeaderLines
 
-if TYPE_CHECKING:
-    from .verifying import OpenVerifier
+
+class OpenVerifier(Verifier, Protocol):
+    """A verifier that may have connections of one event loop; there are none before it is first asked."""
+
+    async def close(self) -> None:
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)

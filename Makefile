@@ -25,7 +25,7 @@ test: .venv/ready peers ## Run all tests: the compiler's, each package's own, an
 
 peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/mcpcheck/ready .peers/conformance/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
 
-benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready ## Run every benchmark
+benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready .peers/fastmcp/ready ## Run every benchmark
 	$(BIN)/python -m benchmarks
 
 demo-lithi: .venv/ready ## Show a quote, a run and its result through lithi-mcp, before a service of its own
@@ -51,6 +51,12 @@ clean: ## Remove everything that was set up
 .peers/dmcg/ready:
 	$(PYTHON) -m venv --clear .peers/dmcg
 	.peers/dmcg/bin/python -m pip install --quiet 'datamodel-code-generator==0.89.0'
+	touch $@
+
+# What a server over HTTP is compared with.
+.peers/fastmcp/ready:
+	$(PYTHON) -m venv --clear .peers/fastmcp
+	.peers/fastmcp/bin/python -m pip install --quiet 'fastmcp==4.2.3'
 	touch $@
 
 # Independent MCP clients: the Inspector and the TypeScript SDK.

@@ -1,10 +1,11 @@
-"""What a call costs over HTTP, with one client and with sixteen, for a server that checks their key."""
+"""What a call costs over HTTP while keys are checked: with one client, and with sixteen."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -17,80 +18,87 @@ from .http_server import HttpServer
 from .places import ROOT
 from .report import MICROSECONDS, PER_SECOND, TIMES, Target, quotient, table, title
 
-ROUNDS: Final = 10
-MANY: Final = 16
-CALLS: Final = {1: 200, MANY: 400}
-TARGETS: Final = (
-    Target(f"speed of {OURS} / {BARE}", (BARE, OURS), quotient, TIMES, least=0.9),
-    Target(f"speed of {OURS} / {THEIRS}", (THEIRS, OURS), quotient, TIMES, least=1.5),
-)
+ROUNDS: Final = 8
+CALLS: Final = {1: 200, 16: 400}  # by the number of clients
+LIMITS: Final = {BARE: 0.9, THEIRS: 1.5}  # how many times as fast as these
 _PATIENCE_SECONDS: Final = 100.0
 
 
-@dataclass(slots=True)
 class Figures:
-    """Of each server, in one revision and with a number of clients: seconds of calls, and of processor time for each."""
+    """What calls of each server took, in one revision and with a number of clients, in seconds."""
 
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    processor: dict[str, list[float]] = field(default_factory=dict)
+    def __init__(self, names: Iterable[str], revision: str, clients: int) -> None:
+        self.revision = revision
+        self.clients = clients
+        # With several clients: of all calls of a turn, for one of them.
+        self.calls: dict[str, list[float]] = {name: [] for name in names}
+        # Of the server's processor, for one call.
+        self.processor: dict[str, list[float]] = {name: [] for name in names}
+
+    def take_turn(self, name: str, server: HttpServer, key: str) -> None:
+        load = Load(server.port, key, self.revision, self.clients, CALLS[self.clients])
+        before = server.processor
+        spent = _drive(load)
+        after = server.processor
+        self.calls[name] += spent.each if self.clients == 1 else [spent.together / load.calls]
+        if before is not None and after is not None:
+            self.processor[name].append((after - before) / load.all_calls)
+
+    def report(self) -> None:
+        suffix = f", {self.revision}, {self.clients} client{'' if self.clients == 1 else 's'}"
+        table(self.calls, MICROSECONDS if self.clients == 1 else PER_SECOND, suffix)
+        _judge("speed", self.calls)
+        if all(self.processor.values()):
+            table(self.processor, MICROSECONDS, f"{suffix}, processor")
+            _judge("speed by processor", self.processor)
+
+
+def _judge(what: str, figures: Mapping[str, list[float]]) -> None:
+    """By seconds for each call: who needs fewer is faster."""
+    for peer, least in LIMITS.items():
+        Target(f"{what}, {OURS} / {peer}", (peer, OURS), quotient, TIMES, least=least).judge(figures)
 
 
 def measure(folder: Path, rounds: int) -> None:
-    """Call each server in turns, those of every second round the other way round."""
+    """Call each server in turns, in every second round the other way round."""
     compared = contestants(folder)
     names = [server.name for server in compared.servers]
-    figures = {(revision, clients): Figures() for clients in CALLS for revision in (LEGACY, MODERN)}
+    figures = [Figures(names, revision, clients) for clients in CALLS for revision in (LEGACY, MODERN)]
     with ExitStack() as running:
         servers = {server.name: running.enter_context(server.start()) for server in compared.servers}
-        for server in servers.values():
-            see_that_keys_are_checked(server.port, LEGACY)
-            see_that_keys_are_checked(server.port, MODERN)
+        _see_that_keys_are_checked(servers)
         for number in turns(rounds):
-            for (revision, clients), spent in figures.items():
-                for name in names if number % 2 else names[::-1]:
-                    load = Load(servers[name].port, compared.key, revision, clients, CALLS[clients])
-                    _take_turn(spent, name, servers[name], load)
-    _report(figures)
+            for each in figures:
+                for name in names[::-1] if number % 2 else names:
+                    each.take_turn(name, servers[name], compared.key)
+    title("http: from sending a request to the end of its reply; with several clients, replies in a second")
+    for each in figures:
+        each.report()
 
 
-def _take_turn(figures: Figures, name: str, server: HttpServer, load: Load) -> None:
-    before = server.processor
-    spent = _drive(load)
-    after = server.processor
-    each = spent.each if load.clients == 1 else [spent.together / load.calls]
-    figures.seconds.setdefault(name, []).extend(each)
-    if before is not None and after is not None:
-        figures.processor.setdefault(name, []).append((after - before) / load.all_calls)
+def _see_that_keys_are_checked(servers: Mapping[str, HttpServer]) -> None:
+    """Raises AnswerError."""
+    for name, server in servers.items():
+        for revision in (LEGACY, MODERN):
+            try:
+                see_that_keys_are_checked(server.port, revision)
+            except OSError as error:
+                raise AnswerError(f"{name} does not answer: {error}") from None
 
 
 def _drive(load: Load) -> Spent:
     """Make calls in a process of their own. Raises AnswerError."""
     command = (sys.executable, "-m", "benchmarks.http_load")
+    order = json.dumps(asdict(load))
     try:
         ended = subprocess.run(
-            command,
-            input=json.dumps(asdict(load)),
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=_PATIENCE_SECONDS,
-            check=True,
+            command, input=order, capture_output=True, text=True, cwd=ROOT, timeout=_PATIENCE_SECONDS, check=True
         )
     except subprocess.CalledProcessError as error:
         raise AnswerError(error.stderr[-2000:]) from None
     except subprocess.TimeoutExpired:
-        raise AnswerError("the clients did not come to an end") from None
+        raise AnswerError("the calls did not come to an end") from None
     return Spent(**json.loads(ended.stdout))
-
-
-def _report(figures: dict[tuple[str, int], Figures]) -> None:
-    title("http: from sending a request to the end of its reply; with several clients, replies in a second")
-    for (revision, clients), spent in figures.items():
-        of_whom = f", {revision}, {clients} client{'s' if clients > 1 else ''}"
-        table(spent.seconds, MICROSECONDS if clients == 1 else PER_SECOND, of_whom)
-        table(spent.processor, MICROSECONDS, f"{of_whom}, processor")
-        for target in TARGETS:
-            target.judge(spent.seconds)
 
 
 if __name__ == "__main__":

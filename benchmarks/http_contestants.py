@@ -11,7 +11,7 @@ from .http_server import HttpServer
 from .places import FASTMCP_PEER, OWN, ROOT, compile_bytecode, environment, require
 from .processes import FailedError, run
 
-OURS: Final = "generated server"
+OURS: Final = "generated"
 BARE: Final = "bare app"
 THEIRS: Final = "FastMCP"
 
@@ -74,7 +74,7 @@ def contestants(folder: Path) -> Contestants:
     """Compile one server, and make a key that all know. Raises MissingError, FailedError."""
     require((_PYTHON, _VERBC, _PEER_PYTHON))
     package = _compiled(folder)
-    for place in (OWN, FASTMCP_PEER, ROOT / "generator", ROOT / "benchmarks", package):
+    for place in (OWN, FASTMCP_PEER, ROOT / "benchmarks", package):
         compile_bytecode(place)
     ours = {"PYTHONPATH": os.pathsep.join((str(package), str(ROOT))), "NOOP_KEYS": str(folder / "keys.json")}
     key = _new_key(environment(folder) | ours)

@@ -1,20 +1,20 @@
 """Clients of an HTTP server, in a process of their own: they keep their connections, and read replies only to their end.
 
-An order comes as a JSON object on stdin: the members of `Load`. The answer is one on stdout: those of `Spent`.
+What to do comes as a JSON object on stdin, the members of `Load`; what it took is one on stdout, those of `Spent`.
 """
 
 import json
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final
 
 from .client import AnswerError
-from .http_messages import check_refused, check_reply, missing, request
+from .http_messages import check_refused, check_reply, is_whole, request
 
 _PATIENCE_SECONDS: Final = 30.0
 _READ_BYTES: Final = 1 << 16
@@ -24,10 +24,10 @@ _EARLIER: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Calls of one server: how many, and how many clients make them, each with one call at a time."""
+    """Calls of one server: how many, and how many clients make them, each of which has one call under way at a time."""
 
     port: int
-    key: str
+    key: str = field(repr=False)
     revision: str
     clients: int
     calls: int
@@ -46,41 +46,28 @@ class Spent:
     each: list[float]
 
 
-@dataclass(slots=True)
-class _Exchange:
-    """A call on its way."""
-
-    number: int
-    began: float
-    reply: bytes = b""
-
-
-@dataclass(slots=True)
-class _Replies:
-    seconds: list[float] = field(default_factory=list)
-    texts: list[tuple[int, bytes]] = field(default_factory=list)
-
-
 def drive(load: Load) -> Spent:
-    """Make the calls. Raises AnswerError for an answer that is not right, TimeoutError when there is none."""
-    earlier = load.all_calls - load.calls
+    """Make the calls. Raises AnswerError for an answer that is not right, OSError when there is none."""
     requests = [(number, request(number, load.revision, load.port, load.key)) for number in range(load.all_calls)]
+    earlier = load.all_calls - load.calls
     with ExitStack() as opened:
         connections = [opened.enter_context(_connected(load.port)) for _ in range(load.clients)]
-        _exchange(connections, requests[:earlier])
+        _Exchange(requests[:earlier]).over(connections)
+        exchange = _Exchange(requests[earlier:])
         began = time.perf_counter()
-        replies = _exchange(connections, requests[earlier:])
+        exchange.over(connections)
         together = time.perf_counter() - began
-    for number, reply in replies.texts:
+    for number, reply in exchange.replies:
         check_reply(number, reply)
-    return Spent(together, replies.seconds)
+    return Spent(together, exchange.seconds)
 
 
 def see_that_keys_are_checked(port: int, revision: str) -> None:
-    """Raises AnswerError if a server answers whoever calls."""
+    """Raises AnswerError if a server does not refuse a key that nobody knows, OSError when there is no answer."""
+    exchange = _Exchange([(0, request(0, revision, port, "unknown"))])
     with _connected(port) as connection:
-        replies = _exchange([connection], [(0, request(0, revision, port, "unknown"))])
-    check_refused(replies.texts[0][1])
+        exchange.over([connection])
+    check_refused(exchange.replies[0][1])
 
 
 def _connected(port: int) -> socket.socket:
@@ -89,44 +76,56 @@ def _connected(port: int) -> socket.socket:
     return connection
 
 
-def _exchange(connections: Sequence[socket.socket], requests: Sequence[tuple[int, bytes]]) -> _Replies:
-    """Send all requests: on each connection the next one as soon as there is a reply to the one before."""
-    waiting, replies = iter(requests), _Replies()
-    under_way: dict[socket.socket, _Exchange] = {}
-    with DefaultSelector() as selector:
-        for connection in connections:
-            selector.register(connection, EVENT_READ)
-            _send_next(connection, waiting, under_way)
-        while under_way:
-            if not (ready := selector.select(_PATIENCE_SECONDS)):
-                raise TimeoutError("there was no reply")
-            for key, _ in ready:
-                assert isinstance(key.fileobj, socket.socket)  # noqa: S101
-                _receive(key.fileobj, under_way, replies)
-                if key.fileobj not in under_way:
-                    _send_next(key.fileobj, waiting, under_way)
-    return replies
+@dataclass(slots=True)
+class _Call:
+    """A call on its way."""
+
+    number: int
+    began: float
+    reply: bytes = b""
 
 
-def _send_next(
-    connection: socket.socket, waiting: Iterator[tuple[int, bytes]], under_way: dict[socket.socket, _Exchange]
-) -> None:
-    if (following := next(waiting, None)) is not None:
-        number, text = following
-        under_way[connection] = _Exchange(number, time.perf_counter())
-        connection.sendall(text)
+class _Exchange:
+    """Requests by their numbers, and then what came back: the seconds that each took, and replies by the same numbers."""
 
+    def __init__(self, requests: Sequence[tuple[int, bytes]]) -> None:
+        self.seconds: list[float] = []
+        self.replies: list[tuple[int, bytes]] = []
+        self._waiting = iter(requests)
+        self._under_way: dict[socket.socket, _Call] = {}
 
-def _receive(connection: socket.socket, under_way: dict[socket.socket, _Exchange], replies: _Replies) -> None:
-    exchange = under_way[connection]
-    part = connection.recv(_READ_BYTES)
-    if not part:
-        raise AnswerError("a connection was closed before there was a reply")
-    exchange.reply += part
-    if not missing(exchange.reply):
-        replies.seconds.append(time.perf_counter() - exchange.began)
-        replies.texts.append((exchange.number, exchange.reply))
-        del under_way[connection]
+    def over(self, connections: Sequence[socket.socket]) -> None:
+        """Send all: on each connection the next one as soon as there is a reply to the one before."""
+        with DefaultSelector() as selector:
+            for connection in connections:
+                selector.register(connection, EVENT_READ)
+                self._send_next(connection)
+            while self._under_way:
+                ready = selector.select(_PATIENCE_SECONDS)
+                if not ready:
+                    raise TimeoutError("there was no reply")
+                for key, _ in ready:
+                    assert isinstance(key.fileobj, socket.socket)  # noqa: S101
+                    self._receive(key.fileobj)
+
+    def _send_next(self, connection: socket.socket) -> None:
+        following = next(self._waiting, None)
+        if following is not None:
+            number, text = following
+            self._under_way[connection] = _Call(number, time.perf_counter())
+            connection.sendall(text)
+
+    def _receive(self, connection: socket.socket) -> None:
+        part = connection.recv(_READ_BYTES)
+        if not part:
+            raise AnswerError("a connection was closed before there was a reply")
+        call = self._under_way[connection]
+        call.reply += part
+        if is_whole(call.reply):
+            self.seconds.append(time.perf_counter() - call.began)
+            self.replies.append((call.number, call.reply))
+            del self._under_way[connection]
+            self._send_next(connection)
 
 
 def main() -> int:

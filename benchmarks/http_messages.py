@@ -48,15 +48,15 @@ def request(number: int, revision: str, port: int, key: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def missing(reply: bytes) -> bool:
-    """Whether there is more to come of a reply. Raises AnswerError when it does not say how long it is."""
+def is_whole(reply: bytes) -> bool:
+    """Whether this is all of a reply. Raises AnswerError when it does not say how long it is."""
     head, separator, body = reply.partition(_END_OF_HEAD)
     if not separator:
-        return True
+        return False
     length = _LENGTH.search(head + b"\r\n")
     if length is None:
         raise AnswerError(f"a reply does not say how long it is: {head!r}")
-    return len(body) < int(length[1])
+    return len(body) >= int(length[1])
 
 
 def check_reply(number: int, reply: bytes) -> None:

@@ -31,7 +31,8 @@ class HttpServer:
             self._end()
             raise
         # Whatever else it says is taken, so that it never has to wait.
-        threading.Thread(target=self._stderr.read, daemon=True).start()
+        self._reader = threading.Thread(target=self._stderr.read)
+        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -39,6 +40,8 @@ class HttpServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._process.kill()
+        self._reader.join()
         self._end()
 
     @property
@@ -57,8 +60,8 @@ class HttpServer:
 
     def _end(self) -> None:
         self._watchdog.cancel()
-        self._process.kill()
-        self._process.wait()
+        with self._process:
+            self._process.kill()
 
 
 def _port(stderr: IO[bytes]) -> int:

@@ -166,7 +166,7 @@ def test_a_notify_command_that_ignores_stdin_harms_nothing(place: Place) -> None
     with place.server() as server:
         for command in ("/bin/true", "/bin/false", "/nonexistent/program", "/dev/null"):
             for step in ("die 9", "exit 0", "report completed"):
-                run_id = start(server, step, notify_command=json.dumps([command]), label="x" * 100_000)
+                run_id = start(server, step, notify_command=json.dumps([command]), notify_seat="x" * 100_000)
                 ended(server, run_id)
         assert server.op("server.info")["ok"]
         assert server.close() == 0

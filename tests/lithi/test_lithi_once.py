@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from .servers import serving
+from .servers import Server, serving
 from .shapes import UNKNOWN, check_call
 from .stub import Cut, Heard, Service, always, forward, reply, service
-from .wire import LEGACY, MODERN, PATIENCE, REVISIONS, Reply
+from .wire import LEGACY, MODERN, PATIENCE, REVISIONS, Reply, connected
 from .world import Caller, World, job_of
 
 STARTS = {"lithi.run": "POST /jobs", "lithi.batch": "POST /batches"}
@@ -47,6 +47,7 @@ class Between:
     """A service that ada reaches the other one through, by a lithi-mcp of its own."""
 
     service: Service
+    server: Server
     ada: Caller
 
     def heard(self, target: str) -> list[Heard]:
@@ -56,7 +57,7 @@ class Between:
 @pytest.fixture(scope="module")
 def way(world: World) -> Iterator[Between]:
     with service(always(None)) as stub, serving(world.keys, stub.url) as server:
-        yield Between(stub, replace(world.ada, endpoint=server.endpoint(world.ada.key)))
+        yield Between(stub, server, replace(world.ada, endpoint=server.endpoint(world.ada.key)))
 
 
 @pytest.fixture
@@ -190,6 +191,31 @@ def test_the_same_call_after_a_reply_that_was_broken(world: World, between: Betw
     assert first.get("handle", handle) == handle
     assert first.get("error", {"kind": "internal"})["kind"] in ("unavailable", "internal")
     assert world.ada.call("lithi.run", {"quote": quote}).work["handle"] == handle
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("tool", STARTS)
+def test_a_client_that_goes_away_stops_nothing(world: World, between: Between, tool: str, revision: str) -> None:
+    arguments = arguments_of(tool, *quotes_for(tool, between.ada))
+    asked, gone, done = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(heard: Heard) -> bytes:
+        asked.set()
+        assert gone.wait(PATIENCE)
+        told = forward(world.core.url, heard)
+        done.set()
+        return told
+
+    between.service.answer = answer
+    with started(world, tool, 1):
+        with connected(between.ada.endpoint.port) as connection:
+            connection.sendall(between.ada.endpoint.call_request(revision, tool, arguments).encoded())
+            assert asked.wait(PATIENCE)
+        gone.set()
+        assert done.wait(PATIENCE)
+        handle = between.ada.call(tool, arguments, revision).work["handle"]
+    assert world.ada.call(tool, arguments).work["handle"] == handle
+    assert '"level": "error"' not in between.server.output.text
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

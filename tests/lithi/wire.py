@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPResponse
@@ -203,13 +204,20 @@ class Endpoint:
 
 
 class Client:
-    """Sends many requests over one connection, which it opens anew when the server closed it."""
+    """Sends many requests over one connection; when the server has closed it, over a new one."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._connection = socket.create_connection(("127.0.0.1", endpoint.port), timeout=PATIENCE)
+        self._connection = self._connect()
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._endpoint.port), timeout=PATIENCE)
 
     def send(self, request: Request) -> Reply:
+        ended, _, _ = select.select([self._connection], [], [], 0)
+        if ended:
+            self.close()
+            self._connection = self._connect()
         self._connection.sendall(request.with_header("Connection").encoded())
         return read_reply(self._connection, request.method)
 
@@ -218,19 +226,6 @@ class Client:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """All keys and all text in a JSON value."""
-    waiting: list[Any] = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, Mapping):
-            waiting += [*item.keys(), *item.values()]
-        elif isinstance(item, Sequence):
-            waiting += item
 
 
 Change = Callable[[Request], Request]

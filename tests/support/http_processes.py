@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -56,6 +57,7 @@ class HttpProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,
             text=True,
         )
         assert self.process.stderr is not None
@@ -80,6 +82,10 @@ class HttpProcess:
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)
+
+    def tell_all(self, number: signal.Signals) -> None:
+        """Tell all of its processes, as a terminal or a supervisor does."""
+        os.killpg(self.process.pid, number)
 
     def ended(self) -> tuple[int, str, str]:
         """The exit code, all that is on stdout, and what is left of the log, once every process of it is gone."""

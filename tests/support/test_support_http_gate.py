@@ -452,7 +452,7 @@ def test_errors_of_the_protocol_quote_nothing(server: HttpThread, era: str, mess
 
 
 @pytest.mark.parametrize("replies", ["json", "stream"])
-@pytest.mark.parametrize("method", ["ping", "subscriptions/listen", "resources/list", "logging/setLevel"])
+@pytest.mark.parametrize("method", ["ping", "prompts/list", "resources/list"])
 def test_other_methods_are_there_or_not(server: HttpThread, streaming: HttpThread, method: str, replies: str) -> None:
     serving = server if replies == "json" else streaming
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}

@@ -117,15 +117,20 @@ def test_all_is_told_of_what_nobody_may_read(served: Path) -> None:
     assert MARK not in log
 
 
-@pytest.mark.parametrize("workers", [[], ["--workers", "2"]])
-def test_what_runs_when_it_is_told_to_stop_is_answered(served: Path, gate: Path, workers: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("workers", "number"),
+    [([], signal.SIGTERM), (["--workers", "2"], signal.SIGTERM), (["--workers", "2"], signal.SIGINT)],
+)
+def test_what_runs_when_it_is_told_to_stop_is_answered(
+    served: Path, gate: Path, workers: list[str], number: signal.Signals
+) -> None:
     with (
         HttpProcess(served, "--http", *workers, environment=waiting_at(gate)) as server,
         server.connect() as connection,
     ):
         connection.send(post(calling("free")))
         with gate.open("w"):  # which waits for somebody who reads
-            server.tell()
+            server.tell_all(number)
             until_refused(server.port)
         assert connection.reply().result["structuredContent"] == {}
         assert server.ended() == (0, "", "")

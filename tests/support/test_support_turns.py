@@ -49,7 +49,7 @@ def test_who_gives_up_leaves_the_place_to_others() -> None:
         tasks[2].cancel()  # its place may have come a moment ago
         await settled()
         assert tasks[3].done()
-        assert had[0], had[-1] == ((0,), (3,))
+        assert (had[0], had[-1]) == ((0,), (3,))
         await take(turns, (9,), had, go)
 
     asyncio.run(work())

@@ -94,7 +94,6 @@ def _printed(lines: Sequence[str], registry: Registry) -> int:
 
 def _serve_stdio(registry: Registry, options: Namespace) -> None:
     from . import log, wire
-    from .leaving import leave
 
     log.configure()
     claimed = wire.claim()
@@ -102,6 +101,7 @@ def _serve_stdio(registry: Registry, options: Namespace) -> None:
     gc.disable()
     import asyncio
 
+    from .leaving import leave
     from .serve_stdio import serve
 
     server = _builder(registry, options)()

@@ -78,6 +78,6 @@ class RunRecord:
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """An id that sorts by time, to a quarter of a millisecond; whether it is free only the store can say."""
+    """An id that sorts by time, to some 15 microseconds; whether it is free only the store can say."""
     moment = now or datetime.now(UTC)
-    return f"{moment:%Y%m%dT%H%M%S}-{moment.microsecond * 0x1000 // 1_000_000:03x}{secrets.randbelow(0x1000):03x}"
+    return f"{moment:%Y%m%dT%H%M%S}-{moment.microsecond * 0x10000 // 1_000_000:04x}{secrets.token_hex(1)}"

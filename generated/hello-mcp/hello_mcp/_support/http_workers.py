@@ -83,7 +83,8 @@ class Workers:
         try:
             handled = _handled()
             for number in handled:
-                signal.signal(number, signal.SIG_DFL)
+                # A terminal tells all of its processes to end; these are told by their parent.
+                signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
             code = self._work(self._lifeline, lambda: _tell(serving))
         except BaseException as error:

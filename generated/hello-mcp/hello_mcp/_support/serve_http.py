@@ -80,7 +80,8 @@ async def _serve(server: HttpServer, callers: Callers, sockets: list[socket.sock
     loop = asyncio.get_running_loop()
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
-            loop.add_signal_handler(number, server.stop)
+            # One of several may be told by its parent and by whoever told that one: only the parent ends it at once.
+            loop.add_signal_handler(number, server.stop if lifeline is None else server.finish)
     if lifeline is not None:
         loop.add_reader(lifeline, server.orphaned, lifeline)
     await server.serve(sockets)
@@ -101,6 +102,7 @@ class HttpServer(uvicorn.Server):
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            workers=1,
             backlog=1,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
@@ -120,15 +122,19 @@ class HttpServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def stop(self) -> None:
-        """End when what runs has ended; when this is told again, at once."""
-        self.force_exit = self.should_exit
+    def finish(self) -> None:
+        """End when what runs has ended, or has had its time."""
         self.should_exit = True
+
+    def stop(self) -> None:
+        """Finish; when this is told again, at once."""
+        self.force_exit = self.should_exit
+        self.finish()
 
     def orphaned(self, lifeline: int) -> None:
         """Stop, as the process that started this one is gone."""
         asyncio.get_running_loop().remove_reader(lifeline)
-        self.stop()
+        self.finish()
 
 
 def _quieten() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -17,34 +16,26 @@ INITIALIZE: Final = "initialize"
 
 # What stands for a revision that nobody is told.
 _UNTOLD: Final = "*"
-_REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
-_SHORT_TEXT = re.compile(r"[!-~]{1,64}")
+_REVISION: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_SHORT_TEXT: Final = "[!-~]{1,64}"
 
 
-@dataclass(frozen=True, slots=True)
 class Offer:
     """The revisions of a server. Those of the older era begin with `initialize`; in the newer one each request names its own.
 
-    `names` says whether an answer may hold what was sent, where it is short.
+    `names` says whether an answer may hold what was sent, where it is short. The newest revision comes first.
     """
 
-    revisions: tuple[str, ...]  # newest first
-    names: bool
+    def __init__(self, revisions: tuple[str, ...], names: bool) -> None:
+        self.revisions = revisions
+        self.handshake = tuple(revision for revision in revisions if revision in HANDSHAKE_PROTOCOL_VERSIONS)
+        self.modern = tuple(revision for revision in revisions if revision in MODERN_PROTOCOL_VERSIONS)
+        self._told_form = _SHORT_TEXT if names else _REVISION
 
     @classmethod
     def of(cls, registry: Registry) -> Offer:
         """What a registry offers."""
         return cls(registry.serve.protocols, registry.feedback == "names")
-
-    @property
-    def handshake(self) -> tuple[str, ...]:
-        """The revisions of the older era, newest first."""
-        return tuple(revision for revision in self.revisions if revision in HANDSHAKE_PROTOCOL_VERSIONS)
-
-    @property
-    def modern(self) -> tuple[str, ...]:
-        """The revisions of the newer era, newest first."""
-        return tuple(revision for revision in self.revisions if revision in MODERN_PROTOCOL_VERSIONS)
 
     def negotiated(self, requested: object) -> str:
         """What `initialize` settles on: the revision that was asked for, or the newest one with a handshake."""
@@ -70,10 +61,7 @@ class Offer:
 
     def _told(self, requested: object) -> str:
         """The protocol wants the revision quoted. What has not the form of one is only quoted where names are."""
-        if not isinstance(requested, str):
-            return _UNTOLD
-        form = _SHORT_TEXT if self.names else _REVISION
-        return requested if form.fullmatch(requested) else _UNTOLD
+        return requested if isinstance(requested, str) and re.fullmatch(self._told_form, requested) else _UNTOLD
 
 
 def names_revision(params: Mapping[str, Any] | None) -> bool:

@@ -252,6 +252,9 @@ def _check_arguments(call: Call, contract: Contract) -> None:
 
 
 async def _slot(slots: asyncio.Semaphore, call: Call) -> None:
+    if not slots.locked():
+        await slots.acquire()  # at once; a timer would cost more than the wait
+        return
     try:
         async with asyncio.timeout_at(call.last_start):
             await slots.acquire()

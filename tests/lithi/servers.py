@@ -144,16 +144,27 @@ class Server:
 
 
 @contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Whoever is started meanwhile heeds SIGINT, also where this process was told to ignore it, as in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def serving(keys: Path | None, core: str, *words: str, more: Mapping[str, str] | None = None) -> Iterator[Server]:
     """lithi-mcp with this keys file, in front of the service at `core`; `words` are further ones of its command."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lithi_mcp", "--port", "0", *words],
-        env=environment(keys, core, **(more or {})),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,  # nothing is to be printed that is no line of the log
-        text=True,
-    )
+    with heeding_interrupts():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lithi_mcp", "--port", "0", *words],
+            env=environment(keys, core, **(more or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # nothing is to be printed that is no line of the log
+            text=True,
+        )
     server = Server(process)
     try:
         yield server

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncHTTPTransport, Response
+    from httpx2 import AsyncByteStream, AsyncHTTPTransport, Response
 
 # A third of the time at most for connecting, and a third for TLS: when time runs out, the request had been sent.
 _CONNECT_SHARE = 3
@@ -127,13 +127,26 @@ async def _received(response: Response, output: int) -> Received:
             problem = "is compressed, which was not asked for"
             return Received(response.status_code, problem=problem, retry_after=retry_after)
         body = bytearray()
-        async with aclosing(response.aiter_raw()) as chunks:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) > output:
-                    problem = f"is longer than {output} bytes"
-                    return Received(response.status_code, problem=problem, retry_after=retry_after)
+        # Not by way of `aiter_raw`, which would give the connection back before it is known to be at its end.
+        async for chunk in cast("AsyncByteStream", response.stream):
+            body += chunk
+            if len(body) > output:
+                problem = f"is longer than {output} bytes"
+                return Received(response.status_code, problem=problem, retry_after=retry_after)
+        if _has_more(response):
+            await response.extensions["network_stream"].aclose()
         return Received(response.status_code, bytes(body), retry_after=retry_after)
+
+
+def _has_more(response: Response) -> bool:
+    """Whether more than the reply has come already: the next request would get that for its own reply.
+
+    The library keeps it, and does not tell; where it cannot be found, the answer is yes.
+    """
+    found: Any = response.stream
+    for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state"):
+        found = getattr(found, name, None)
+    return found is None or bool(found.trailing_data[0])
 
 
 def _headers(outgoing: Outgoing) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +15,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from .protocols import INITIALIZE, Offer, named_revision, names_revision
 from .strict_json import DEPTH, Unacceptable, parse
 
+_FRACTIONAL_ID: Final = re.compile(rb'"\s*:\s*-?\d+[.eE]')
 # Arguments lie a few levels inside their message; those that are too deep get an answer of their own.
 _MESSAGE_DEPTH: Final = DEPTH + 8
 
@@ -34,7 +37,7 @@ def read_message(body: bytes) -> Message:
         raise MCPError(PARSE_ERROR, f"The body {error.reason}.") from None
     if isinstance(value, list):
         raise MCPError(INVALID_REQUEST, "Batches are not taken; send one message with each POST.")
-    if not isinstance(value, dict) or not _is_message(value):
+    if not isinstance(value, dict) or not _is_message(value) or _has_fractional_id(value, body):
         raise MCPError(INVALID_REQUEST, "The body is no JSON-RPC request or notification.")
     return Message(value["method"], value.get("params"), value.get("id"))
 
@@ -45,6 +48,15 @@ def _is_message(value: dict[str, Any]) -> bool:
         and isinstance(value.get("method"), str)
         and type(value.get("id", 0)) in (int, str)
         and isinstance(value.get("params", {}), dict)
+    )
+
+
+def _has_fractional_id(value: dict[str, Any], body: bytes) -> bool:
+    """Whether the id is written as `1.0`, which is a whole number here, and nothing to those who come after."""
+    return (
+        type(value.get("id")) is int
+        and _FRACTIONAL_ID.search(body) is not None
+        and type(json.loads(body)["id"]) is not int
     )
 
 

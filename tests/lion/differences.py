@@ -139,6 +139,10 @@ DIFFERENCES = (
             ("job.list status", "string", {}, {"minLength": 1, "maxLength": 64}),
             ("job.wait max_wait", "number", {"default": 60}, {"minimum": 0, "maximum": 600}),
             ("job.wait poll_interval", "number", {"default": 1}, {"minimum": 0.05, "maximum": 60}),
+            *(
+                (f"{verb} label", "string", {}, {"maxLength": 200})
+                for verb in ("agent.submit", "flow.submit", "play.submit", "fanout.submit")
+            ),
         )
     ),
     *(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -38,6 +39,9 @@ SECOND = timedelta(seconds=1)
 OWNER, LEADER = Identity(10, "a"), Identity(20, "b")
 ALIVE, GONE = Sighting(True, "confirmed"), Sighting(False, "gone")
 REPORT = End("completed", "succeeded", "lifecycle", "run.completed.ok", at=NOW)
+
+
+NUMBERS = count()
 
 
 def record(**changes: Any) -> RunRecord:
@@ -281,7 +285,7 @@ def observe(runs: RunStore, run_id: str, what: Any) -> None:
 @settings(deadline=None)
 @given(steps=st.lists(st.tuples(OBSERVATIONS, SIGHTINGS), max_size=8))
 def test_the_first_end_on_record_stays_and_all_readers_agree(runs: RunStore, steps: list[tuple[Any, Sighting]]) -> None:
-    made = record(run_id=new_run_id(NOW))
+    made = record(run_id=f"20260501T120000-{next(NUMBERS):06x}")
     runs.reserve(made, None)
     first: End | None = None
     with asyncio.Runner() as runner:

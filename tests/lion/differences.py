@@ -132,6 +132,10 @@ DIFFERENCES = (
         _ID,
     ),
     *(
+        Difference("schemas", f"{verb} label", {"type": "string"}, {"type": "string", "maxLength": 200}, _BOUND)
+        for verb in ("agent.submit", "flow.submit", "play.submit", "fanout.submit")
+    ),
+    *(
         Difference("schemas", at, {"type": kind, **default}, {"type": kind, **default, **bounds}, _BOUND)
         for at, kind, default, bounds in (
             ("job.output tail_chars", "integer", {"default": 20000}, {"minimum": 1, "maximum": 200000}),
@@ -139,10 +143,6 @@ DIFFERENCES = (
             ("job.list status", "string", {}, {"minLength": 1, "maxLength": 64}),
             ("job.wait max_wait", "number", {"default": 60}, {"minimum": 0, "maximum": 600}),
             ("job.wait poll_interval", "number", {"default": 1}, {"minimum": 0.05, "maximum": 60}),
-            *(
-                (f"{verb} label", "string", {}, {"maxLength": 200})
-                for verb in ("agent.submit", "flow.submit", "play.submit", "fanout.submit")
-            ),
         )
     ),
     *(

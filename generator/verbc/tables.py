@@ -15,10 +15,11 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 
 def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
     """Every table of the page; the rows are exactly what the registry has."""
+    return (*_of_available(registry), *_of_names(registry), *_of_access(registry))
+
+
+def _of_available(registry: Mapping[str, Any]) -> tuple[Table, ...]:
     available = [verb for verb in registry["verbs"] if verb["unavailable"] is None]
-    unavailable = [verb for verb in registry["verbs"] if verb["unavailable"] is not None]
-    synonyms = registry["synonyms"]
-    until = f" Until {synonyms['removed_after']}." if synonyms["removed_after"] else ""
     return (
         _table(
             "Verbs",
@@ -42,6 +43,14 @@ def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
                 for name, reason in verb["refused"].items()
             ),
         ),
+    )
+
+
+def _of_names(registry: Mapping[str, Any]) -> tuple[Table, ...]:
+    unavailable = [verb for verb in registry["verbs"] if verb["unavailable"] is not None]
+    synonyms = registry["synonyms"]
+    until = f" Until {synonyms['removed_after']}." if synonyms["removed_after"] else ""
+    return (
         _table(
             "Unavailable",
             "Catalogued, and answered with the reason.",
@@ -54,6 +63,11 @@ def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
             ("Synonym", "Verb"),
             ((markdown_code(synonym), markdown_code(verb)) for synonym, verb in synonyms["verbs"].items()),
         ),
+    )
+
+
+def _of_access(registry: Mapping[str, Any]) -> tuple[Table, ...]:
+    return (
         _table(
             "Rights",
             "What a caller must be granted.",

@@ -15,6 +15,7 @@ from mcp.server import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import BaseModel, ValidationError
 
+from .leaving import end_tasks
 from .pipes import Lines, LineTooLongError, Output, has_hung_up
 from .strict_json import DEPTH, Unacceptable, parse
 from .surface import compact_json
@@ -45,21 +46,12 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     try:
         await asyncio.wait((serving,))
         await connection.output.drain(_LAST_BYTES_SECONDS)
-        await _end_all(_LAST_BYTES_SECONDS)
+        await end_tasks(_LAST_BYTES_SECONDS)
     finally:
         for descriptor in (wire.incoming, wire.outgoing):
             os.set_blocking(descriptor, True)  # as it was for whoever shares it
     if not serving.cancelled():
         serving.result()
-
-
-async def _end_all(seconds: float) -> None:
-    """Cancel what is left, and end the process at once when something will not end: no client waits for it."""
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    if left and (await asyncio.wait(left, timeout=seconds))[1]:
-        os._exit(0)
 
 
 class _Connection:

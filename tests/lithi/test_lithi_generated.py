@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,10 @@ MARK = "zqmark"
 HEX_MARK = "5ec7e7"
 DIGITS_MARK = "731737"
 CURRENCY_MARK = "ZQM"
-MARKS = (MARK, HEX_MARK * 10, DIGITS_MARK, CURRENCY_MARK, "acct_zq")
+# Letters and digits alone can stand in a signature or an id by chance, so a short mark counts only as a word of its own.
+MARKS = re.compile(
+    rf"{MARK}|{HEX_MARK * 10}|(?<![\w-])(?:{DIGITS_MARK}|{CURRENCY_MARK})(?![\w-])|acct_zq", re.ASCII | re.IGNORECASE
+)
 
 GENERATED = settings(
     max_examples=60,
@@ -61,7 +65,7 @@ def line(world: World) -> Iterator[Line]:
 def check_answer(line: Line, tool: str, answer: Reply) -> None:
     """An answer of 2xx or 4xx, in one of the forms there are, and without a marker."""
     assert answer.status < 500, answer
-    assert not any(answer.holds(mark) for mark in MARKS), answer
+    assert not MARKS.search(answer.whole), answer
     if answer.status == 200 and "result" in answer.json:
         content = check_call(answer)
         assert line.outputs[tool].is_valid(content)
@@ -224,11 +228,11 @@ def test_arguments_of_any_form(line: Line, tool: str, arguments: Any, revision: 
 def test_envelopes_that_are_spoilt(line: Line, data: st.DataObject, revision: str) -> None:
     message = message_of(revision, "tools/call", {"name": "lithi.status", "arguments": {"handle": UNKNOWN["jb"]}})
     changed = data.draw(spoilt(message))
-    assume(not any(mark in json.dumps(changed.get("id", 1)) for mark in MARKS))  # which an answer has to repeat
+    assume(not MARKS.search(json.dumps(changed.get("id", 1))))  # which an answer has to repeat
     request = line.world.ada.endpoint.request(revision, message).with_json(changed)
     answer = line.client.send(request)
     assert answer.status < 500, answer
-    assert not any(answer.holds(mark) for mark in MARKS), answer
+    assert not MARKS.search(answer.whole), answer
 
 
 header_values = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=20).map(
@@ -263,4 +267,4 @@ def test_bodies_with_anything_in_them(line: Line, junk: bytes, revision: str, pl
 
 def test_no_log_has_a_marker(line: Line) -> None:
     for text in (line.world.server.output.text, "\n".join(line.world.heard.lines)):
-        assert not any(mark.lower() in text.lower() for mark in MARKS)
+        assert not MARKS.search(text)

@@ -78,10 +78,14 @@ class Reply:
         assert set(result["structuredContent"]) == {"error"}
         return dict(result["structuredContent"]["error"])
 
+    @property
+    def whole(self) -> str:
+        """Everything of the reply, headers included."""
+        return "\n".join(f"{name}: {value}" for name, value in self.headers) + "\n" + self.body.decode("latin-1")
+
     def holds(self, marker: str) -> bool:
-        """Whether this text stands anywhere in the reply, headers included."""
-        whole = "\n".join(f"{name}: {value}" for name, value in self.headers) + "\n" + self.body.decode("latin-1")
-        return marker.lower() in whole.lower()
+        """Whether this text stands anywhere in the reply."""
+        return marker.lower() in self.whole.lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,20 @@ HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
 ASSUMED = "2025-03-26"  # what a request without the header speaks
 _PROBLEM = {"application/json": {"schema": {"type": "object", "properties": {"error": {"type": ["object", "string"]}}}}}
 _REFUSALS = {
-    "400": "The envelope or one of its headers is wrong.",
-    "404": "There is no such path, or no such method of the protocol.",
+    "400": "The Content-Type is not application/json, or the message and its other headers are not as they have to be.",
     "403": "The Origin is not one that may call.",
+    "404": "There is no such path, or no such method of the protocol.",
     "405": "Only POST is served.",
-    "406": "Accept does not name both application/json and text/event-stream.",
+    "406": "Accept does not take both application/json and text/event-stream.",
     "413": "The body is too large.",
-    "415": "The body is not application/json.",
+    "415": "The body is compressed, or said not to be UTF-8.",
     "421": "The Host is not a name of this server.",
+    "500": "Something went wrong in the server.",
+    "503": "The server is busy, or is being stopped.",
 }
 _UNKNOWN_CALLERS = {
     "401": "There is no key, or it is not a good one.",
-    "503": "It cannot be told now whether the key is a good one.",
+    "503": "It cannot be told now whether the key is a good one; or the server is busy, or is being stopped.",
 }
 
 

@@ -28,7 +28,7 @@ SAMPLES = {
     "hello": Sample(
         tools=("log",),
         success=("log", {"count": 1, "path": "."}),
-        result="",  # no commit of the repository touches a file
+        result={"result": []},  # no commit of the repository touches a file
         refusal=("log", {"count": 0}),
         kind="invalid_input",
         message="`count` must be at least 1",
@@ -118,6 +118,6 @@ REFUSALS: list[tuple[Call, str]] = [
     (("say.wrong", {}), "internal"),
     (("no.luck", {}), "gone"),
     (("flow", {"playbook": "one"}), "invalid_input"),
-    (("flow", {"playbook": "none"}), "unavailable"),
+    (("flow", {"playbook": "none"}), "not_found"),
     (("later", {}), "unavailable"),
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from tests.warm_starts import Program
 
 # Seconds a server may take to answer; then it is killed, so that a test fails and does not hang.
 GIVE_UP_AFTER = 120.0
@@ -18,16 +20,10 @@ GIVE_UP_AFTER = 120.0
 class McpProcess:
     """Starts the server, shakes hands as a 2025 client, and keeps its stdout and stderr apart."""
 
-    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, start: Callable[..., Program], cwd: Path) -> None:
+        """`start` takes what `subprocess.Popen` takes of where a program works, and of its files."""
         self._log = (cwd / "server.log").open("wb")
-        self._process = subprocess.Popen(
-            list(argv),
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-        )
+        self._process = start(cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
         self.log_path = cwd / "server.log"
         self._next_id = 0
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from tests.warm_starts import start
 
 from .mcp_process import McpProcess
 
@@ -27,7 +30,7 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
 
 def start_theirs(home: Path, cwd: Path, more: Mapping[str, str] | None = None) -> McpProcess:
     """`li mcp`."""
-    return McpProcess([str(PEER / "li"), "mcp"], env=environment(home, more), cwd=cwd)
+    return McpProcess(partial(subprocess.Popen, [PEER / "li", "mcp"], env=environment(home, more)), cwd)
 
 
 def start_ours(
@@ -39,4 +42,4 @@ def start_ours(
 ) -> McpProcess:
     """lion-mcp, with `li` as the command that it drives; `program` is what Python is told to run."""
     variables = {"PYTHONPATH": str(GENERATED), "LIONAGI_MCP_LI_BIN": str(li), **(more or {})}
-    return McpProcess([sys.executable, *program], env=environment(home, variables), cwd=cwd)
+    return McpProcess(partial(start, program, env=environment(home, variables)), cwd)

@@ -249,8 +249,9 @@ def test_it_is_looked_for_from_the_folder_of_the_run(
     monkeypatch.chdir(project)
     assert "a" in parameters(parts, "p")["properties"]
     for cwd in ("sub", "", str(project / "missing")):
-        with pytest.raises(parts.interface.Refusal, match="cwd"):
+        with pytest.raises(parts.interface.Refusal, match="cwd") as caught:
             parameters(parts, "p", cwd=cwd)
+        assert caught.value.kind == "invalid_input"
     assert "a" in parameters(parts, "p", cwd=7)["properties"]  # what is wrong with that is told by the schema
 
 
@@ -265,7 +266,7 @@ def test_an_unknown_name_tells_the_known_ones(parts: HandWritten, project: Path,
 )
 def test_names_that_are_none_are_refused(parts: HandWritten, project: Path, name: str) -> None:
     save(project, "b", "")
-    assert refused(parts, name, project).kind == "invalid_input"
+    assert refused(parts, name, project).kind == "unavailable"
 
 
 def test_a_link_out_of_the_folder_is_refused(parts: HandWritten, project: Path, home: Path) -> None:

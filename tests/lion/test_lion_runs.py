@@ -335,6 +335,23 @@ def test_arguments_of_a_playbook_are_checked(lion: McpProcess) -> None:
     assert run_ids(lion) == before
 
 
+def test_a_folder_that_cannot_be_worked_in_is_refused_by_every_submit(lion: McpProcess, tmp_path: Path) -> None:
+    """Also where it would have to be looked at for a playbook, before the arguments are."""
+    (tmp_path / "file").touch()
+    before = run_ids(lion)
+    for cwd in (str(tmp_path / "missing"), str(tmp_path / "file"), "here", ""):
+        for verb, args in (
+            ("agent.submit", {"query": MODEL, "prompt": "x"}),
+            ("fanout.submit", {"query": MODEL, "prompt": "x"}),
+            ("flow.submit", {"query": MODEL, "prompt": "x"}),
+            ("flow.submit", {"playbook": "greet", "who": "Ann"}),
+            ("play.submit", {"playbook": "greet", "who": "Ann"}),
+        ):
+            error = refusal(lion, verb, **args, cwd=cwd)
+            assert (error["kind"], error["message"].split()[0]) == ("invalid_input", "cwd"), (verb, cwd, error)
+    assert run_ids(lion) == before
+
+
 def test_a_fingerprint_is_stale_once_the_playbook_is_edited(place: Place, lion: McpProcess) -> None:
     path = place.home / ".lionagi" / "playbooks" / "edited.playbook.yaml"
     path.write_text(PLAYBOOK)

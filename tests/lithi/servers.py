@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+from tests.warm_starts import Program, Run, run, start
 
 from .wire import PATIENCE, Endpoint
 
@@ -33,12 +34,9 @@ def environment(keys: Path | None = None, core: str | None = None, **more: str) 
     }
 
 
-def run_command(*words: str, keys: Path | None = None, core: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_command(*words: str, keys: Path | None = None, core: str | None = None) -> Run:
     """`lithi-mcp` with these words, ended."""
-    command = [sys.executable, "-m", "lithi_mcp", *words]
-    return subprocess.run(
-        command, env=environment(keys, core), capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return run(["-m", "lithi_mcp", *words], env=environment(keys, core), timeout=PATIENCE)
 
 
 def mint(keys: Path, subject: str, account: str | None = None, scopes: Iterable[str] = SCOPES, *more: str) -> str:
@@ -107,7 +105,7 @@ def _entry(line: str) -> dict[str, Any] | None:
 class Server:
     """A lithi-mcp that serves."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Program) -> None:
         self.process = process
         assert process.stdout is not None
         self.output = Output(process.stdout)
@@ -157,8 +155,8 @@ def heeding_interrupts() -> Iterator[None]:
 def serving(keys: Path | None, core: str, *words: str, more: Mapping[str, str] | None = None) -> Iterator[Server]:
     """lithi-mcp with this keys file, in front of the service at `core`; `words` are further ones of its command."""
     with heeding_interrupts():
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lithi_mcp", "--port", "0", *words],
+        process = start(
+            ["-m", "lithi_mcp", "--port", "0", *words],
             env=environment(keys, core, **(more or {})),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle
 
 import pytest
@@ -158,11 +158,15 @@ def test_a_server_that_is_told_to_end_answers_what_it_has_taken(
 def test_connections_that_say_nothing_do_not_keep_a_server_from_its_end(world: World) -> None:
     with serving(world.keys, world.core.url, "--workers", "2") as server:
         request = server.endpoint(world.ada.key).request(MODERN, message_of(MODERN, "tools/list"))
-        with connected(server.port) as quiet, connected(server.port) as used:
+        with connected(server.port) as quiet, connected(server.port) as half, connected(server.port) as used:
+            half.sendall(request.with_header("Connection").encoded()[:-1])
             used.sendall(request.with_header("Connection").encoded())
             assert read_reply(used).status == 200
             assert server.terminate() == 0
             assert quiet.recv(1) == b""
+            with suppress(ConnectionResetError):
+                assert half.recv(1) == b""
+        assert '"level": "error"' not in server.output.whole()  # such as that something had to be given up
         with pytest.raises(ConnectionRefusedError), connected(server.port):
             pass
 

@@ -7,9 +7,10 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Self
+
+from tests.warm_starts import start
 
 from .http_servers import RawConnection, Reply, post
 from .raw_server import PATIENCE
@@ -50,8 +51,8 @@ class HttpProcess:
     """A server that has started; its log, and what it prints, are read by whoever wants them."""
 
     def __init__(self, package: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sample_mcp", "--port", "0", *arguments],
+        self.process = start(
+            ["-m", "sample_mcp", "--port", "0", *arguments],
             cwd=package,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -90,7 +91,7 @@ class HttpProcess:
     def ended(self) -> tuple[int, str, str]:
         """The exit code, all that is on stdout, and what is left of the log, once every process of it is gone."""
         out, log = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, out, log
+        return self.process.wait(), out, log
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -64,11 +65,16 @@ class HttpThread:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.loop.call_soon_threadsafe(self.server.stop)
+        self.stop()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         if self.error is not None:
             raise self.error
+
+    def stop(self) -> None:
+        """Tell it to end, if it has not ended yet."""
+        with suppress(RuntimeError):  # its loop is closed
+            self.loop.call_soon_threadsafe(self.server.stop)
 
     def connect(self, *, receive_buffer: int | None = None) -> RawConnection:
         return RawConnection(self.port, receive_buffer)
@@ -222,6 +228,13 @@ class RawConnection:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def until_refused(port: int) -> None:
+    """Wait until nobody listens any more."""
+    with suppress(ConnectionError):
+        while True:
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
 
 
 def calling(tool: str, arguments: Any = None, request_id: Any = 1, **meta: Any) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from tests.warm_starts import start
 
 # Longer than anything here takes, on any machine; it only keeps a fault from hanging the tests.
 PATIENCE = 60.0  # seconds
@@ -38,8 +39,8 @@ class RawServer:
         self.trace = folder / "trace"
         self._errors = folder / "stderr"
         with self._errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "sample_mcp", *arguments],
+            self.process = start(
+                ["-m", "sample_mcp", *arguments],
                 cwd=package,
                 env={**os.environ, "TRACE": str(self.trace)},
                 stdin=stdin,

@@ -23,6 +23,7 @@ def verb_data(name: str, params: dict[str, Any] | None = None, **changes: Any) -
         "summary": f"Summary of {name}.",
         "description": None,
         "effect": "read",
+        "idempotent": None,
         "hints": HINTS,
         "params": schema,
         "result": None,

@@ -20,7 +20,7 @@ from verbc.support.binding import Binding, Bindings
 from verbc.support.call import Call, Caller
 from verbc.support.further_flags import declared_flags
 from verbc.support.refusal import Refusal
-from verbc.support.registry import Limits, Registry, Run, ServerIdentity, Verb, VerbLimits
+from verbc.support.registry import Limits, Registry, Run, Serve, ServerIdentity, Verb, VerbLimits
 
 from .programs import FOR_EVER, STUB, Watch, assert_reaped, finish, move_clock
 
@@ -92,6 +92,7 @@ def verb(
         examples=(),
         run=Run("li", target, reply or {"form": form}, {"3": "not_found"}, "", ""),
         digest="",
+        idempotent=None,
     )
 
 
@@ -107,6 +108,8 @@ def call(verb: Verb, **arguments: Any) -> Call:
         backends={},
         verbs=(verb,),
         digest="",
+        serve=Serve(("2026-07-28",), stdio=True, http=None),
+        access=None,
     )
     deadline = asyncio.get_running_loop().time() + verb.limits.timeout
     return Call(verb, arguments, Caller(), "c", registry, datetime.now(UTC), deadline)

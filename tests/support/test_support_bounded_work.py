@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import pytest
 
 from verbc.support import bounded_work
@@ -152,3 +153,63 @@ def test_whoever_waits_for_stubborn_work_can_be_cancelled(monkeypatch: pytest.Mo
             await task
 
     with_stubborn(scenario, monkeypatch)
+
+
+def test_a_cancellation_that_comes_again_and_again_reaches_the_work_once() -> None:
+    """Such as that of a scope of anyio, where the SDK runs what it is asked for."""
+    started = asyncio.Event()
+    noted: list[str] = []
+
+    async def work() -> None:
+        started.set()
+        try:
+            await waiting()
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0)
+            noted.append("in order")
+
+    async def bounded() -> None:
+        try:
+            await within(later(), work())
+        finally:
+            noted.append("over")
+
+    async def scenario() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(bounded)
+            await started.wait()
+            group.cancel_scope.cancel()
+
+    finish(scenario())
+    assert noted == ["in order", "over"]
+
+
+def test_work_that_somebody_else_cancels_before_it_begins_holds_up_nobody() -> None:
+    ended: list[str] = []
+
+    async def scenario() -> None:
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(within(later(), never, lambda: ended.append("ended")))
+        await asyncio.sleep(0)
+        (work,) = asyncio.all_tasks() - {task, asyncio.current_task()}
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    finish(scenario())
+    assert ended == ["ended"]
+
+
+def test_a_deadline_that_is_over_leaves_no_timer_behind() -> None:
+    async def work() -> int:
+        return 7
+
+    async def scenario() -> None:
+        for seconds in (-1, 30):
+            with suppress(TimeoutError):
+                await within(later(seconds), work())
+        timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        assert all(timer.cancelled() for timer in timers)
+
+    finish(scenario())

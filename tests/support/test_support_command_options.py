@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from verbc.support.command_options import is_over_http, is_verified, misused, parser_of
+from verbc.support.command_options import is_over_http, is_verified, misused, parser_of, served
 from verbc.support.registry import Registry, from_data
 
 from .samples import DATA
@@ -27,6 +28,8 @@ KEYED = {"verify": {"keys": "${KEYS}"}, "scopes": {}, "pin": {}}
     [
         ("--port 1", "--port goes with --http."),
         ("--host localhost", "--host goes with --http."),
+        ("--hosts x", "--hosts goes with --http."),
+        ("--origins ,", "--origins goes with --http."),
         ("--workers 2", "--workers goes with --http."),
         ("--verify keys=x", "--verify goes with --http."),
         ("--http --verify keys=x --as me", "--as is for servers that don't check who calls."),
@@ -82,17 +85,39 @@ def test_http_is_what_is_served_where_it_is_wanted_or_alone(
     assert misused(registry, options) is None
 
 
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        ([], {}),
+        (["--host", "::1", "--port", "0"], {"host": "::1", "port": 0}),
+        (["--hosts", "a.example,b.example:8443"], {"hosts": ("a.example", "b.example:8443")}),
+        (["--hosts", " a.example , ", "--hosts=b.example"], {"hosts": ("a.example", "b.example")}),
+        (["--origins", "https://a.example"], {"origins": ("https://a.example",)}),
+        (["--hosts", "", "--origins="], {"hosts": (), "origins": ()}),
+    ],
+)
+def test_what_is_told_at_the_start_takes_the_place_of_what_is_built_in(
+    arguments: list[str], changed: dict[str, Any]
+) -> None:
+    built_in = {"hosts": ["built.in"], "origins": ["https://built.in"]}
+    registry = offering(http={**DATA["serve"]["http"], **built_in})
+    assert registry.serve.http is not None
+    options = parser_of(registry).parse_args(["--http", *arguments])
+    assert served(registry.serve.http, options) == replace(registry.serve.http, **changed)
+
+
 def test_a_server_of_stdio_alone_has_no_options_of_http(capsys: pytest.CaptureFixture[str]) -> None:
     parser = parser_of(offering(http=None))
     assert "HTTP" not in parser.format_help()
-    for arguments in (["--http"], ["--port", "1"], ["--verify", "x"], ["keys"]):
+    for arguments in (["--http"], ["--port", "1"], ["--hosts", "x"], ["--verify", "x"], ["keys"]):
         with pytest.raises(SystemExit):
             parser.parse_args(arguments)
     assert capsys.readouterr().err
 
 
 def test_the_help_names_what_holds_without_options() -> None:
-    text = parser_of(offering()).format_help()
-    assert "default: 127.0.0.1" in text
-    assert "default: 7777" in text
-    assert "default: tools" in text
+    named = {"hosts": ["a.example", "b.example"], "origins": ["https://%41.example"]}
+    text = " ".join(parser_of(offering(http={**DATA["serve"]["http"], **named})).format_help().split())
+    for default in ("127.0.0.1", "7777", "tools", "a.example, b.example", "https://%41.example"):
+        assert f"default: {default}" in text
+    assert "default: none" in parser_of(offering()).format_help()

@@ -77,14 +77,17 @@ def test_a_missing_required_value_is_told_before_any_fingerprint(registry: Regis
     assert kind(admit(registry, {"a": {}}, "play", {"playbook": "a"})) == "stale_schema"
 
 
-@pytest.mark.parametrize(
-    "error", [Refusal("unavailable", "No such playbook."), Refusal("not_found", "No such playbook.")]
-)
-def test_a_value_that_stands_for_nothing_is_unavailable_without_a_schema(registry: Registry, error: Refusal) -> None:
-    outcome = admit(registry, {"none": error}, "flow", {"playbook": "none"})
-    assert outcome.refusal is not None
-    assert outcome.refusal.as_error() == {"kind": "unavailable", "message": "No such playbook."}
-    assert outcome.schema is None
+@pytest.mark.parametrize("told", ["unavailable", "not_found", "invalid_input", "weird"])
+def test_a_value_that_stands_for_nothing_is_refused_as_the_handlers_say(registry: Registry, told: str) -> None:
+    variants = {"none": Refusal(told, "No such playbook.", {"known": []})}
+    outcome = admit(registry, variants, "flow", {"playbook": "none"})
+    described = finish(
+        Admission(registry, {"local": Functions(variants=variants)}).describe("flow", {"playbook": "none"})
+    )
+    for refused in (outcome, described):
+        assert refused.refusal is not None
+        assert refused.refusal.as_error() == {"kind": told, "message": "No such playbook.", "detail": {"known": []}}
+        assert refused.schema is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbc.support.feedback import MOST_PROBLEMS, PROBLEM_CHARACTERS
+from verbc.support.feedback import ARGUMENTS, MOST_PROBLEMS, PROBLEM_CHARACTERS
 from verbc.support.validation import Validator
 
 CLOSED = {"type": "object", "additionalProperties": False}
@@ -121,6 +121,20 @@ def test_an_unknown_name_is_cut_and_escaped_and_the_nearest_told() -> None:
     assert problems(schema, {"a\u202e\n`": 1}) == ["`a\\u202e\\u000a'` is not a parameter"]
     (problem,) = problems(schema, {"x" * 1000: 1})
     assert problem == "`" + "x" * 63 + "…` is not a parameter"
+
+
+def test_a_verb_without_parameters_is_named() -> None:
+    def told(*sent: str, names: bool = True, **properties: Any) -> list[str]:
+        schema = {**CLOSED, "properties": properties}
+        refused = {"force": "Never."}
+        validator = Validator(schema, names=names, refused=refused, subject=ARGUMENTS, verb="item.names")
+        return validator.problems(dict.fromkeys(sent, 1))
+
+    text = "is not a parameter of `item.names`, which has none"
+    assert told("id", "force") == [f"`id` {text}", "`force` is not accepted: Never."]
+    assert told("x" * 1000) == [f"`{'x' * 63}…` {text}"]
+    assert told("zz", id=True) == ["`zz` is not a parameter"]
+    assert told("id", "zz", names=False) == ["`*` is not a parameter"]
 
 
 def test_shapes_names_only_what_the_schema_declares() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from verbc.support import http_gate
+from verbc.support import http_app, http_gate
 from verbc.support.call import Call, Caller
 from verbc.support.http_answers import refused
 from verbc.support.http_callers import anybody
@@ -359,8 +359,10 @@ def test_what_goes_on_from_the_gate_has_one_form_and_no_key() -> None:
     ]
 
 
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("era", [OLDER, MODERN])
 def test_a_request_without_a_caller_is_a_fault_and_nobody_local(
-    told: list[Caller], monkeypatch: pytest.MonkeyPatch
+    told: list[Caller], monkeypatch: pytest.MonkeyPatch, era: str, direct: bool
 ) -> None:
     passed = http_gate._passed
 
@@ -369,8 +371,10 @@ def test_a_request_without_a_caller_is_a_fault_and_nobody_local(
         return {**scope, "state": {}}
 
     monkeypatch.setattr(http_gate, "_passed", forgotten)
+    if not direct:
+        monkeypatch.setattr(http_app, "DirectCalls", lambda _: None)
     with HttpThread(offering(*ALL), works=telling(told)) as server:
-        result = server.post(calling("free")).result
+        result = server.exchange(sent(era, calling("free"))).result
     assert result["isError"]
     assert result["structuredContent"]["error"]["kind"] == "internal"
     assert told == []

@@ -18,7 +18,7 @@ from verbc.support.call import Call
 from verbc.support.http_connections import most_connections
 from verbc.support.registry import from_data
 
-from .http_servers import MODERN, OLDER, HttpThread, calling, listing, modern, post
+from .http_servers import MODERN, OLDER, HttpThread, calling, listing, modern, post, until_refused
 from .raw_server import PATIENCE
 from .samples import DATA
 
@@ -148,7 +148,9 @@ def test_a_refused_body_that_comes_is_passed_over(server: HttpThread) -> None:
         assert connection.exchange(post(listing())).status == 200
 
 
-def test_work_takes_its_time_while_the_client_waits() -> None:
+@pytest.fixture
+def held() -> Iterator[tuple[HttpThread, threading.Event, threading.Event]]:
+    """A server with a call that has begun once the first event is set, and ends with the second."""
     started, go_on = threading.Event(), threading.Event()
 
     async def work(call: Call) -> Any:
@@ -156,14 +158,64 @@ def test_work_takes_its_time_while_the_client_waits() -> None:
         await asyncio.to_thread(go_on.wait, PATIENCE)
         return {}
 
-    registry = from_data(with_timeout(10_000))
-    with HttpThread(registry, works={"free": work}) as server, server.connect() as connection:
+    with HttpThread(from_data(with_timeout(10_000)), works={"free": work}) as running:
+        try:
+            yield running, started, go_on
+        finally:
+            go_on.set()
+
+
+def test_work_takes_its_time_while_the_client_waits(
+    held: tuple[HttpThread, threading.Event, threading.Event],
+) -> None:
+    server, started, go_on = held
+    with server.connect() as connection:
         connection.send(post(calling("free")))
         assert started.wait(PATIENCE)
         server.move_clock(3000)
         server.turn()
         go_on.set()
         assert connection.reply().status == 200
+
+
+def until_it_ends(server: HttpThread) -> None:
+    """Tell it to end, and wait until it takes nobody new."""
+    server.stop()
+    until_refused(server.port)
+
+
+@pytest.mark.parametrize("chunks", [None, [1]])
+def test_who_is_still_sending_when_the_server_ends_is_not_waited_for(
+    held: tuple[HttpThread, threading.Event, threading.Event], chunks: list[int] | None
+) -> None:
+    server, started, go_on = held
+    with server.connect() as working, server.connect() as half, server.connect() as refused, server.connect() as head:
+        working.send(post(calling("free")))
+        assert started.wait(PATIENCE)
+        half.send(post(listing(), chunks=chunks)[:-3])
+        refused.send(post(listing(), "Origin: null", chunks=chunks)[:-3])
+        assert refused.reply().status == 403
+        head.send(b"POST /mcp HT")
+        server.turn()
+        until_it_ends(server)
+        for connection in (half, refused, head):
+            assert connection.is_over()
+        go_on.set()  # what is worked on still has its time
+        assert working.reply().status == 200
+
+
+def test_a_request_that_is_nearly_there_when_the_server_ends_is_answered(
+    server: HttpThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connections, "_LAST_SECONDS", 2 * PATIENCE)
+    request = post(listing())
+    with server.connect() as connection:
+        connection.send(request[:-1])
+        server.turn()
+        until_it_ends(server)
+        connection.send(request[-1:])
+        assert connection.reply().status == 200
+        assert connection.is_over()
 
 
 def with_timeout(seconds: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import json
 import ssl
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -483,6 +484,65 @@ def test_the_environment_says_whom_to_trust(certificate: Path, monkeypatch: pyte
         assert await send(outbound, service.url) == Received(200, b"1")
 
     over_tls(certificate, check)
+
+
+class HeldOpening:
+    """Whom to trust takes long to find out: until that is let go on. Each time a thread does it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go_on, self.ended = threading.Event(), threading.Event(), threading.Semaphore(0)
+        self.threads: list[int] = []
+        self._make = httpx2.create_ssl_context
+        monkeypatch.setattr(httpx2, "create_ssl_context", self._slow)
+
+    def _slow(self) -> ssl.SSLContext:
+        self.threads.append(threading.get_ident())
+        self.begun.set()
+        assert self.go_on.wait(60)
+        made = self._make()
+        self.ended.release()
+        return made
+
+
+def test_nobody_else_waits_while_connections_are_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = HeldOpening(monkeypatch)
+
+    async def work() -> None:
+        outbound = Outbound()
+        async with RawService(*[reply(200, b"1")] * 2) as service:
+            asking = [asyncio.create_task(send(outbound, service.url)) for _ in range(2)]
+            await asyncio.to_thread(opening.begun.wait, 60)  # which would never come, were the loop held up
+            assert service.connections == 0
+            opening.go_on.set()
+            assert [await one for one in asking] == [Received(200, b"1")] * 2
+            await outbound.close()
+            assert await send(outbound, service.url) == Received(200, b"1")
+            await outbound.close()
+
+    finish(work())
+    assert threading.get_ident() not in opening.threads
+    assert len(opening.threads) == 2  # once for each time that there were no connections
+
+
+def test_time_runs_out_before_connections_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = HeldOpening(monkeypatch)
+
+    async def work() -> None:
+        outbound = Outbound()
+        async with RawService(reply(200, b"1")) as service:
+            asking = asyncio.create_task(send(outbound, service.url))
+            await asyncio.to_thread(opening.begun.wait, 60)
+            move_clock(FOR_EVER)
+            with pytest.raises(UnreachableError) as error:
+                await asking
+            assert (error.value.cause, service.connections) == ("TimeoutError", 0)
+            opening.go_on.set()
+            assert await send(outbound, service.url) == Received(200, b"1")
+            for _ in range(2):  # the first one goes on by itself
+                assert await asyncio.to_thread(opening.ended.acquire, timeout=60)
+            await outbound.close()
+
+    finish(work())
 
 
 def test_the_client_library_is_loaded_by_the_first_request() -> None:

@@ -7,7 +7,6 @@ import copy
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +15,11 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from tests.warm_starts import Run
+from tests.warm_starts import run as run_warm
+
 from .http_processes import HANDLERS, HttpProcess, varied
-from .http_servers import calling, initializing, listing, modern, post
+from .http_servers import calling, initializing, listing, modern, post, until_refused
 from .raw_server import PATIENCE, RawServer
 from .samples import DATA
 
@@ -59,11 +61,8 @@ def answer(server: HttpProcess) -> tuple[str, int]:
     return result[0], int(result[1])
 
 
-def run(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sample_mcp", *arguments]
-    return subprocess.run(
-        command, cwd=package, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
-    )
+def run(package: Path, *arguments: str) -> Run:
+    return run_warm(["-m", "sample_mcp", *arguments], cwd=package, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +133,6 @@ def test_what_runs_when_it_is_told_to_stop_is_answered(
             until_refused(server.port)
         assert connection.reply().result["structuredContent"] == {}
         assert server.ended() == (0, "", "")
-
-
-def until_refused(port: int) -> None:
-    """Wait until nobody listens any more."""
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
-        except OSError:
-            return
 
 
 def test_when_it_is_told_again_it_ends_at_once(served: Path, gate: Path) -> None:
@@ -231,6 +221,8 @@ def test_a_server_that_cannot_be_built_is_not_started(package: Path, tmp_path: P
     [
         (["--host", "0.0.0.0"], "Nothing checks who calls, so it is served on this machine alone"),
         (["--verify", "magic"], "How keys are verified is told as"),
+        (["--hosts", "a.example,https://b.example"], "`https://b.example` is no host."),
+        (["--origins", "null"], "`null` is no origin."),
     ],
 )
 def test_what_prevents_the_start_is_told_in_one_sentence(served: Path, arguments: list[str], sentence: str) -> None:
@@ -246,6 +238,27 @@ def test_wrong_names_in_the_registry_are_told(package: Path, tmp_path: Path) -> 
     data["serve"]["http"]["origins"] = ["null"]
     finished = run(varied(package, tmp_path, data), "--http", "--port", "0")
     assert (finished.returncode, finished.stderr) == (1, "sample-mcp: `null` is no origin.\n")
+
+
+def test_hosts_and_origins_can_be_told_at_the_start(package: Path, tmp_path: Path) -> None:
+    """Behind a proxy, only who starts the server knows by which name it is called; then no other name is left."""
+    names = {"hosts": ["built.example"], "origins": ["https://built.example"]}
+    folder = varied(package, tmp_path, registry(http={**DATA["serve"]["http"], **names}))
+    told = ["--hosts", "one.example,two.example:8443", "--hosts", "three.example", "--origins", "https://one.example"]
+    with HttpProcess(folder, "--http", *told) as server:
+
+        def status(host: str, *lines: str) -> int:
+            return server.post(listing(), f"Host: {host}", *lines, without=["host"]).status
+
+        own = f"127.0.0.1:{server.port}"
+        for host in ("one.example", "one.example:1", "two.example:8443", "three.example", own):
+            assert status(host) == 200, host
+        for host in ("built.example", "two.example", "two.example:8444", "one.example,two.example"):
+            assert status(host) == 421, host
+        assert status("one.example", "Origin: https://one.example") == 200
+        assert status(own, f"Origin: http://{own}") == 200
+        for origin in ("https://built.example", "https://three.example", "http://one.example"):
+            assert status("one.example", f"Origin: {origin}") == 403, origin
 
 
 def test_a_port_that_is_taken_is_told(served: Path) -> None:

@@ -18,6 +18,8 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from tests.warm_starts import start
+
 from .raw_server import INITIALIZE, INITIALIZED, PATIENCE, RawServer, calling
 
 PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
@@ -297,8 +299,7 @@ def test_files_can_stand_for_pipes(package: Path, tmp_path: Path) -> None:
     script = tmp_path / "in"
     script.write_bytes(b"".join(json.dumps(message).encode() + b"\n" for message in (INITIALIZE, INITIALIZED, PING)))
     with script.open("rb") as source, (tmp_path / "out").open("wb") as sink:
-        command = [sys.executable, "-m", "sample_mcp"]
-        assert subprocess.run(command, cwd=package, stdin=source, stdout=sink, timeout=PATIENCE).returncode == 0
+        assert start(["-m", "sample_mcp"], cwd=package, stdin=source, stdout=sink).wait(PATIENCE) == 0
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
     assert [answer["id"] for answer in answers] == [0, "ping"]
 
@@ -312,8 +313,8 @@ def test_an_empty_input_ends_it_at_once(package: Path) -> None:
 def test_a_socket_can_stand_for_pipes(package: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, ours.makefile("rb") as lines:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sample_mcp"],
+        process = start(
+            ["-m", "sample_mcp"],
             cwd=package,
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
@@ -330,12 +331,8 @@ def test_a_socket_can_stand_for_pipes(package: Path) -> None:
 def test_a_terminal_can_stand_for_the_input(package: Path) -> None:
     controlling, terminal = os.openpty()
     with os.fdopen(terminal, "rb") as stdin, os.fdopen(controlling, "wb", buffering=0) as keyboard:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sample_mcp"],
-            cwd=package,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        process = start(
+            ["-m", "sample_mcp"], cwd=package, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         assert process.stdout is not None
         with process.stdout:

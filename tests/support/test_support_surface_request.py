@@ -97,7 +97,7 @@ def test_every_reply_fits_the_output_schema(registry: Registry) -> None:
         ({"help": {"verb": "nope", "playbook": "a"}}, "not_found", "There is no verb `nope`"),
         ({"help": {"verb": "free", "zz": "1", "yy": "2"}}, "invalid_input", "does not vary with `yy`, `zz`."),
         ({"help": {"verb": "free", "playbook": "p"}}, "invalid_input", "`free` does not vary with `playbook`."),
-        ({"help": {"verb": "flow", "playbook": "none"}}, "unavailable", "No such playbook."),
+        ({"help": {"verb": "flow", "playbook": "none"}}, "not_found", "No such playbook."),
         ({"help": {"verb": "flow", "playbook": "NOT"}}, "invalid_input", "`playbook` has a value that does not fit"),
     ],
 )

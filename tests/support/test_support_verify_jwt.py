@@ -8,6 +8,8 @@ import hashlib
 import hmac
 import json
 import logging
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -98,6 +100,21 @@ def test_a_key_without_an_id_is_found_when_it_is_the_only_one() -> None:
     assert verified(token, nameless, RSA) is not None  # which is for none of the algorithms
     assert verified(token, nameless, SigningKey("more", "ES256", "SECP256K1")) is not None  # of another curve
     assert verified(token, P256, nameless) is None
+
+
+def test_the_library_is_loaded_before_the_first_token_comes() -> None:
+    program = (
+        "import sys\n"
+        "from verbc.support.verify_jwt import JwtSettings, JwtVerifier\n"
+        "settings = JwtSettings('https://x/keys', ('ES256',), 'i', 'a')\n"
+        "print('jwt' in sys.modules)\n"
+        "JwtVerifier(settings)\n"
+        "print('jwt' in sys.modules)\n"
+        "sys.modules['jwt'] = None\n"
+        "JwtVerifier(settings)  # without it there is a server all the same\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 # Tokens that are not good

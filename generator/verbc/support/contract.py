@@ -11,7 +11,6 @@ from .backend import Backend, Chooser, Resolver
 from .call import Call
 from .feedback import ARGUMENTS
 from .fingerprint import fingerprint
-from .refusal import Refusal
 from .registry import Registry, Verb
 from .validation import Validator
 
@@ -45,7 +44,7 @@ class Contracts:
     async def of(self, call: Call) -> Contract:
         """The contract of a call whose arguments are within the generic limits.
 
-        Raises Refusal when a value that changes the schema stands for nothing, ContractError when what it stands for
+        Raises Refusal as the backend does for a value that stands for nothing, ContractError when what it stands for
         cannot be added to the verb.
         """
         own = self._own_contract(call.verb)
@@ -83,10 +82,7 @@ class Contracts:
         backend = self._backends[call.verb.varies_with[param]]
         if not isinstance(backend, Resolver):
             raise ContractError(f"The backend for {param} of {call.verb.name} does not resolve values.")
-        try:
-            return await backend.params_for(param, value, call)
-        except Refusal as refusal:
-            raise Refusal("unavailable", refusal.message, refusal.detail) from None
+        return await backend.params_for(param, value, call)
 
     def _variant(self, verb: Verb, schema: dict[str, Any], values: dict[str, str]) -> Contract:
         digits = fingerprint(schema)
@@ -114,7 +110,7 @@ class Contracts:
 
     def _validator(self, verb: Verb, schema: dict[str, Any]) -> Validator:
         names = self._registry.feedback == "names"
-        return Validator(schema, names=names, refused=verb.refused, subject=ARGUMENTS)
+        return Validator(schema, names=names, refused=verb.refused, subject=ARGUMENTS, verb=verb.name)
 
 
 def _closed(params: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,14 +22,43 @@ STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _READY: Final = b"+"
 
 
+class _Signals:
+    """Those that come while this process waits. One that comes right before is not lost: it has left a byte in a pipe."""
+
+    def __init__(self) -> None:
+        self.descriptors = os.pipe()
+        for descriptor in self.descriptors:
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(self.descriptors[1], warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # one that nobody handles leaves none
+
+    def wait(self, *others: int) -> None:
+        """Wait until one has come, and been handled, or one of these descriptors can be read."""
+        select.select([self.descriptors[0], *others], [], [])
+        with suppress(BlockingIOError):
+            os.read(self.descriptors[0], 4096)
+
+    def leave(self) -> None:
+        """In a new process: wait for none of them any more."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
 @dataclass(slots=True)
 class _Worker:
-    ready: int  # a descriptor that gives a byte once the process serves
+    ready: int  # a descriptor that gives a byte once the process serves, and then nothing more
     serves: bool = False
 
-    def has_served(self) -> bool:
+    def has_served(self, signals: _Signals) -> bool:
         """Whether it serves or, once it has ended, ever did; waits until one or the other is certain."""
-        self.serves = self.serves or os.read(self.ready, 1) == _READY
+        while not self.serves:
+            try:
+                self.serves = os.read(self.ready, 1) == _READY
+                break
+            except BlockingIOError:
+                signals.wait(self.ready)
         return self.serves
 
 
@@ -46,6 +76,7 @@ class Workers:
         self._failed = False
         # Nothing is ever written into it: that its other end is closed is what the workers wait for.
         self._lifeline, self._held = os.pipe()
+        self._signals = _Signals()
 
     def run(self, started: Callable[[], None]) -> int:
         """Run them until this process is told to stop, and return the exit code. `started` is called once all serve.
@@ -56,11 +87,14 @@ class Workers:
             signal.signal(number, self._stop)
         for _ in range(self._count):
             self._start()
-        if all(worker.has_served() for worker in self._workers.values()):
+        if all(worker.has_served(self._signals) for worker in self._workers.values()):
             started()
         while self._workers:
-            process, status = os.waitpid(-1, 0)
-            self._ended(process, os.waitstatus_to_exitcode(status))
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if process:
+                self._ended(process, os.waitstatus_to_exitcode(status))
+            else:
+                self._signals.wait()
         return 1 if self._failed else 0
 
     def _start(self) -> None:
@@ -69,7 +103,9 @@ class Workers:
         signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
         if not self._stopping:
             ready, serving = os.pipe()
+            os.set_blocking(ready, False)
             if (process := os.fork()) == 0:
+                self._signals.leave()
                 for descriptor in (ready, self._held, *(worker.ready for worker in self._workers.values())):
                     os.close(descriptor)
                 self._be_worker(serving)
@@ -96,7 +132,7 @@ class Workers:
         worker = self._workers.pop(process, None)
         if worker is None:
             return
-        served = worker.has_served()
+        served = worker.has_served(self._signals)
         os.close(worker.ready)
         if self._stopping:
             return

@@ -117,7 +117,7 @@ def _published(entry: Mapping[str, Any], algorithms: Collection[str]) -> Publish
 
 def _ready(entry: Mapping[str, Any], algorithms: Collection[str]) -> Iterator[tuple[str, PyJWK]]:
     """The key, for each algorithm that it may be used with."""
-    from jwt import PyJWK, PyJWTError  # the import takes longer than many calls
+    from jwt import PyJWK, PyJWTError
 
     public = {name: entry[name] for name in _PUBLIC if name in entry}
     for algorithm in algorithms:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from .bearer import Identity
@@ -43,6 +45,8 @@ class JwtVerifier:
             raise ValueError("Tokens can only be verified by algorithms with public keys.")
         self._settings = settings
         self._keys = PublishedKeys(settings.url, settings.algorithms)
+        with suppress(ImportError):  # where it was not installed, no key can be verified, as each of them tells
+            import_module("jwt")  # now, as it takes longer than callers should have to wait
 
     async def verify(self, key: str) -> Identity | None:
         """Whom a token stands for. Raises VerifierError when the keys to check it with cannot be read."""
@@ -83,7 +87,7 @@ class JwtVerifier:
 
 def _header(token: str) -> Mapping[str, Any]:
     """What a token says of itself, unproven; nothing where it is no token."""
-    import jwt  # the import takes longer than many calls
+    import jwt
 
     try:
         return jwt.get_unverified_header(token)

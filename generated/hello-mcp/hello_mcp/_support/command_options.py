@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from .registry import HttpServe, Registry
+from .registry import HttpServe, JsonObject, Registry
 
 # The command with options of its own.
 KEYS: Final = "keys"
@@ -14,7 +16,7 @@ KEYS: Final = "keys"
 # Backends that keep something which outlives the server.
 _KEEPING_STATE = frozenset({"jobs"})
 # Options that say nothing about a server over stdio.
-_OF_HTTP = ("host", "port", "workers", "verify")
+_OF_HTTP = ("host", "port", "hosts", "origins", "workers", "verify")
 
 
 def parser_of(registry: Registry) -> ArgumentParser:
@@ -55,10 +57,33 @@ def _add_http_options(parser: ArgumentParser, http: HttpServe) -> None:
     options.add_argument("--http", action="store_true", help="serve over HTTP")
     options.add_argument("--host", help=f"name or address to listen on; default: {_escaped(http.host)}")
     options.add_argument("--port", type=_port, help=f"default: {http.port}; 0: one that is free, which the log tells")
+    options.add_argument(
+        "--hosts",
+        type=_several,
+        action="extend",
+        metavar="NAMES",
+        help=_named("names that it is called by", http.hosts),
+    )
+    options.add_argument(
+        "--origins",
+        type=_several,
+        action="extend",
+        metavar="ORIGINS",
+        help=_named("web pages that may call", http.origins),
+    )
     options.add_argument("--workers", type=_workers, metavar="N", help="processes that serve; default: 1")
     options.add_argument(
         "--verify", metavar="WAY", help="how it is checked who calls, instead of the way that is built in"
     )
+
+
+def _named(what: str, built_in: Iterable[str]) -> str:
+    return f"{what}, separated by commas; may be repeated; default: {_escaped(', '.join(built_in)) or 'none'}"
+
+
+def _several(text: str) -> list[str]:
+    """What stands between commas; nothing in an empty text."""
+    return [part for part in (part.strip() for part in text.split(",")) if part]
 
 
 def _port(text: str) -> int:
@@ -78,6 +103,15 @@ def _number(text: str, least: int, most: int) -> int:
 def is_over_http(registry: Registry, options: Namespace) -> bool:
     """Whether clients come over HTTP: where nothing else is offered, that need not be said."""
     return registry.serve.http is not None and (options.http or not registry.serve.stdio)
+
+
+def served(http: HttpServe, options: Namespace) -> HttpServe:
+    """How it is served over HTTP: as it is built in, but for what the options say."""
+    found = {name: getattr(options, name) for name in ("host", "port", "hosts", "origins")}
+    told: JsonObject = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items() if value is not None
+    }
+    return replace(http, **told)
 
 
 def is_verified(registry: Registry, options: Namespace) -> bool:

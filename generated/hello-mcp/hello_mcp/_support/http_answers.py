@@ -25,14 +25,14 @@ class RefusedRequestError(Exception):
 
     async def send(self, send: Send) -> None:
         """Answer the request."""
-        text = compact_json(self.body).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(text)).encode()),
-            *self.headers,
-        ]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": text})
+        await send_json(send, self.status, compact_json(self.body).encode(), self.headers)
+
+
+async def send_json(send: Send, status: int, text: bytes, headers: HeaderLines = ()) -> None:
+    """Answer a request with JSON; `headers` are those beside its type and size."""
+    told = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": told})
+    await send({"type": "http.response.body", "body": text})
 
 
 def refused(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any, Final
+
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
+from .http_direct import DirectCalls
 from .http_gate import Authenticate, Entry, Gate
 from .http_origins import ServedNames
 from .protocols import Offer
 from .registry import HttpServe, Registry
 from .server_mcp import McpServer
+
+# How long requests that were cancelled may take to come to their end.
+_END_SECONDS: Final = 10.0
 
 
 class HttpApp:
@@ -30,17 +37,30 @@ class HttpApp:
             authenticate=authenticate,
             body=registry.limits.body,
         )
-        self._gate = Gate(self._sessions.handle_request, entry)
+        direct = DirectCalls(server) if http.replies == "json" else None
+        self._gate = Gate(self._sessions.handle_request, entry, direct)
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._gate(scope, receive, send)
+            await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine that runs
+        self._running.add(task)
+        try:
+            await self._gate(scope, receive, send)
+        finally:
+            self._running.discard(task)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         async with self._sessions.run():
             await send({"type": "lifespan.startup.complete"})
             await receive()
+            if self._running:  # they had their time, and were told to end: what they use is there until they have
+                await asyncio.wait(self._running, timeout=_END_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})

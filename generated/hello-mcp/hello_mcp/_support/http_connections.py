@@ -10,11 +10,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # How long a client may take: for the head of a request, for the rest of it, and, once it has its answer, for what it
-# still sends of a request that was refused early; then to read some of what waits for it.
+# still sends of a request that was refused early; then to read some of what waits for it. When the server ends, the rest
+# of a request has only so long: nothing has been done about it, so it can be sent again.
 _HEAD_SECONDS: Final = 10.0
 _BODY_SECONDS: Final = 30.0
 _LINGER_SECONDS: Final = 5.0
 _READING_SECONDS: Final = 30.0
+_LAST_SECONDS: Final = 1.0
 
 _MOST_CONNECTIONS: Final = 1000
 _TOO_MANY: Final = (
@@ -69,6 +71,11 @@ class BoundedConnection(H11Protocol):
         elif self.conn.their_state is not h11.IDLE:  # what is idle has its time by uvicorn
             self._wait_for_client()
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            self._wait(_LAST_SECONDS)
+
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         self._close_for_good()
@@ -89,16 +96,18 @@ class BoundedConnection(H11Protocol):
         if awaited == self._awaited:
             return
         self._awaited = awaited
+        if self.conn.their_state is h11.IDLE:
+            self._wait(_HEAD_SECONDS)
+        elif self.conn.their_state is h11.SEND_BODY:
+            self._wait(_LINGER_SECONDS if answered else _BODY_SECONDS)
+        else:
+            self._wait(None)
+
+    def _wait(self, seconds: float | None) -> None:
+        """Cut the client off after this time, unless it is given another one before; None: never."""
         if self._patience is not None:
             self._patience.cancel()
-            self._patience = None
-        if self.conn.their_state is h11.IDLE:
-            seconds = _HEAD_SECONDS
-        elif self.conn.their_state is h11.SEND_BODY:
-            seconds = _LINGER_SECONDS if answered else _BODY_SECONDS
-        else:
-            return
-        self._patience = self.loop.call_later(seconds, self.transport.abort)
+        self._patience = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
 
     def _wait_for_reader(self) -> None:
         """Give the client its time to read some of what waits for it, and then again for some of the rest."""

@@ -9,13 +9,15 @@ from typing import Final, TypeAlias
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
 
 from . import log
 from .call import Caller
 from .http_answers import RefusedRequestError, refused, refused_message
 from .http_body import GoneError, check_size, read_body
-from .http_envelope import agreed_revision, read_message
+from .http_direct import DirectCalls
+from .http_envelope import Message, agreed_revision, read_message
 from .http_headers import PROTOCOL_VERSION, HeaderLines, Headers, check_accept, check_content_type, protocol_version
 from .http_origins import ServedNames
 from .protocols import Offer
@@ -37,19 +39,30 @@ class Entry:
     body: int  # bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A request that goes on."""
+
+    scope: Scope  # as the application gets it
+    body: bytes
+    message: Message  # which the body holds
+    revision: str
+
+
 class Gate:
     """An ASGI application around another one, which gets only what it can take, in one form, and knows who calls."""
 
-    def __init__(self, app: ASGIApp, entry: Entry) -> None:
+    def __init__(self, app: ASGIApp, entry: Entry, direct: DirectCalls | None = None) -> None:
+        """What `direct` can answer does not go to `app`."""
         self._app = app
+        self._direct = direct
         self._entry = entry
         self._path = entry.path.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answered = _Answered(send)
         try:
-            passed, body = await self._admitted(scope, receive)
-            await self._app(passed, _replayed(body, receive), answered)
+            await self._pass_on(await self._admitted(scope, receive), receive, answered)
         except RefusedRequestError as refusal:
             await refusal.send(answered)
         except GoneError:
@@ -66,8 +79,15 @@ class Gate:
                 raise
             await _faulty(error, "a request failed", 500).send(answered)
 
-    async def _admitted(self, scope: Scope, receive: Receive) -> tuple[Scope, bytes]:
-        """What the application gets instead of `scope`, and the whole body. Raises RefusedRequestError, GoneError."""
+    async def _pass_on(self, request: _Admitted, receive: Receive, send: Send) -> None:
+        if self._direct is not None and await self._direct.answer(
+            request.scope, request.message, request.revision, send
+        ):
+            return
+        await self._app(request.scope, _replayed(request.body, receive), send)
+
+    async def _admitted(self, scope: Scope, receive: Receive) -> _Admitted:
+        """Raises RefusedRequestError, GoneError."""
         headers = Headers(scope["headers"])
         self._check_target(scope, headers)
         caller = await self._caller(headers)
@@ -76,8 +96,8 @@ class Gate:
         check_accept(headers)
         named = protocol_version(headers)
         body = await read_body(receive, self._entry.body)
-        revision = self._revision(body, named)
-        return _passed(scope, headers, revision, caller), body
+        message, revision = self._read(body, named)
+        return _Admitted(_passed(scope, headers, revision, caller), body, message, revision)
 
     def _check_target(self, scope: Scope, headers: Headers) -> None:
         asked = self._entry.names.check_host(headers)
@@ -96,12 +116,12 @@ class Gate:
         except Exception as error:
             raise _faulty(error, "who calls could not be told", 503) from None
 
-    def _revision(self, body: bytes, named: str | None) -> str:
+    def _read(self, body: bytes, named: str | None) -> tuple[Message, str]:
         request_id: str | int | None = None
         try:
             message = read_message(body)
             request_id = message.id
-            return agreed_revision(message, named, self._entry.offer)
+            return message, agreed_revision(message, named, self._entry.offer)
         except MCPError as error:
             raise refused_message(error, request_id) from None
 
@@ -113,7 +133,7 @@ class _Answered:
         self._send = send
         self.begun = False
 
-    async def __call__(self, message: Message) -> None:
+    async def __call__(self, message: Event) -> None:
         self.begun = True
         await self._send(message)
 
@@ -131,9 +151,9 @@ def _passed(scope: Scope, headers: Headers, revision: str, caller: Caller) -> Sc
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """What gives the body that has been read, and then whatever comes."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> Message:
+    async def replay() -> Event:
         return waiting.pop() if waiting else await receive()
 
     return replay

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from httpx2 import AsyncByteStream, AsyncHTTPTransport, Response
 
 # A third of the time at most for connecting, and a third for TLS: when time runs out, the request had been sent.
@@ -66,6 +68,7 @@ class Outbound:
 
     def __init__(self) -> None:
         self._transport: AsyncHTTPTransport | None = None
+        self._opening = asyncio.Lock()
 
     async def send(self, outgoing: Outgoing, *, deadline: float, output: int) -> Received:
         """The reply, whatever its status.
@@ -73,7 +76,8 @@ class Outbound:
         `deadline` is a time of the running loop, for all of it; `output` is how many bytes the reply may have.
         Raises OutboundError.
         """
-        import httpx2  # the import costs more than a request
+        transport = await self._opened(deadline)
+        import httpx2
 
         remaining = deadline - asyncio.get_running_loop().time()
         if remaining <= 0:
@@ -88,7 +92,7 @@ class Outbound:
         try:
             async with asyncio.timeout_at(deadline):
                 # A transport alone: clients add redirects, cookies that one caller leaves to the next, and a log of URLs.
-                return await _received(await self._connections().handle_async_request(request), output)
+                return await _received(await transport.handle_async_request(request), output)
         except TimeoutError:
             raise LateReplyError("TimeoutError") from None
         except httpx2.ConnectTimeout:
@@ -104,19 +108,37 @@ class Outbound:
             transport, self._transport = self._transport, None
             await transport.aclose()
 
-    def _connections(self) -> AsyncHTTPTransport:
-        import httpx2
+    async def _opened(self, deadline: float) -> AsyncHTTPTransport:
+        """What has the connections. Raises UnreachableError when it takes too long to make it."""
+        if self._transport is not None:
+            return self._transport
+        if deadline <= asyncio.get_running_loop().time():
+            raise UnreachableError("TimeoutError")
+        try:
+            async with asyncio.timeout_at(deadline), self._opening:
+                if self._transport is None:
+                    # Loading the library, and whom to trust, takes longer than others should have to wait.
+                    self._transport = _transport(await asyncio.to_thread(_trust))
+                return self._transport
+        except TimeoutError:
+            raise UnreachableError("TimeoutError") from None
 
-        if self._transport is None:
-            # How many requests there are at a time is limited where calls are admitted.
-            limits = httpx2.Limits(
-                max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_IDLE_SECONDS
-            )
-            # SSL_CERT_FILE and SSL_CERT_DIR say whom to trust, as everywhere; nothing else of the environment counts.
-            self._transport = httpx2.AsyncHTTPTransport(
-                verify=httpx2.create_ssl_context(), trust_env=False, limits=limits
-            )
-        return self._transport
+
+def _trust() -> SSLContext:
+    """Whom to trust: SSL_CERT_FILE and SSL_CERT_DIR say it, as everywhere; nothing else of the environment counts."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def _transport(trust: SSLContext) -> AsyncHTTPTransport:
+    import httpx2
+
+    # How many requests there are at a time is limited where calls are admitted.
+    limits = httpx2.Limits(
+        max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_IDLE_SECONDS
+    )
+    return httpx2.AsyncHTTPTransport(verify=trust, trust_env=False, limits=limits)
 
 
 async def _received(response: Response, output: int) -> Received:

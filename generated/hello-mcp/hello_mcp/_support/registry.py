@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -73,12 +73,6 @@ class Serve:
     http: HttpServe | None
 
 
-# What a registry means that says nothing about how it is served.
-STDIO_ALONE: Final = Serve(
-    ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"), stdio=True, http=None
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """What runs a verb: a backend, its target there, how the reply is read, and the generated function."""
@@ -114,7 +108,7 @@ class Verb:
     examples: tuple[JsonObject, ...]
     run: Run
     digest: str
-    idempotent: str | None = None  # key | derived: how the same call is known again
+    idempotent: str | None  # key | derived: how the same call is known again
 
     @property
     def required(self) -> list[str]:
@@ -141,8 +135,8 @@ class Registry:
     backends: Mapping[str, JsonObject]
     verbs: tuple[Verb, ...]
     digest: str
-    serve: Serve = STDIO_ALONE
-    access: JsonObject | None = None  # verify, scopes and pin; without it nobody is asked who he is
+    serve: Serve
+    access: JsonObject | None  # verify, scopes and pin; without it nobody is asked who he is
     _by_name: dict[str, Verb] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -193,8 +187,8 @@ def from_data(data: JsonObject) -> Registry:
         backends=data["backends"],
         verbs=tuple(map(_verb, data["verbs"])),
         digest=data["digest"],
-        serve=_serve(data["serve"]) if "serve" in data else STDIO_ALONE,
-        access=data.get("access"),
+        serve=_serve(data["serve"]),
+        access=data["access"],
     )
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+import anyio
+
 T = TypeVar("T")
 
 # How long work that was cancelled may take to put its things in order.
@@ -24,13 +26,18 @@ async def within(deadline: float, work: Awaitable[T], when_ended: Callable[[], N
     Raises:
         TimeoutError: the deadline, a time of the running loop, came first. The work was cancelled, and had its grace.
     """
-    task = asyncio.ensure_future(_contained(work))
-    task.add_done_callback(lambda ended: _settle(ended, when_ended))
+    loop = asyncio.get_running_loop()
+    enough = loop.create_future()
+    task = loop.create_task(_contained(work, enough))
+    task.add_done_callback(lambda ended: _settle(ended, enough, when_ended))
+    timer = loop.call_at(deadline, _set, enough)
     try:
-        await asyncio.wait((task,), timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+        await enough
     except asyncio.CancelledError:
         await _end(task)
         raise
+    finally:
+        timer.cancel()
     if task.done():
         return task.result()
     await _end(task)
@@ -40,19 +47,29 @@ async def within(deadline: float, work: Awaitable[T], when_ended: Callable[[], N
     raise TimeoutError
 
 
-async def _contained(work: Awaitable[T]) -> T:
+async def _contained(work: Awaitable[T], enough: asyncio.Future[None]) -> T:
     try:
         return await work
     except (KeyboardInterrupt, SystemExit, GeneratorExit) as error:
         raise EscapeError from error
+    finally:
+        _set(enough)  # a turn of the loop before the task can tell that it is done
 
 
 async def _end(task: asyncio.Task[Any]) -> None:
     task.cancel()
-    await asyncio.wait((task,), timeout=GRACE_SECONDS)
+    # The SDK's own cancellations come again and again until their task is gone, and would cut the grace short.
+    with anyio.CancelScope(shield=True):
+        await asyncio.wait((task,), timeout=GRACE_SECONDS)
 
 
-def _settle(task: asyncio.Task[Any], when_ended: Callable[[], None] | None) -> None:
+def _set(enough: asyncio.Future[None]) -> None:
+    if not enough.done():
+        enough.set_result(None)
+
+
+def _settle(task: asyncio.Task[Any], enough: asyncio.Future[None], when_ended: Callable[[], None] | None) -> None:
+    _set(enough)  # a task that somebody cancelled before it began has not done so
     if not task.cancelled():
         task.exception()  # looked at, so that nothing is said of it when it is forgotten
     if when_ended is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-import anyio
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
@@ -34,8 +32,6 @@ McpServer: TypeAlias = Server[Any]
 
 # The tools change only with the server itself, so a client may keep them for a while.
 _FRESH = CacheHint(ttl_ms=300_000, scope="public")
-# How long work that was cancelled may take to put its things in order.
-_END_SECONDS = 10.0
 
 
 def build_server(
@@ -103,7 +99,7 @@ class _Handlers:
                 caller=self._who(context),
                 report=context.session.report_progress,
             )
-            return _complete(await _undisturbed(self._surface.call(call)))
+            return _complete(await self._surface.call(call))
         except UnknownToolError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except Exception as error:
@@ -134,18 +130,3 @@ async def _name_no_method(ctx: ServerRequestContext[Any, Any], call_next: CallNe
 def _complete(result: dict[str, Any]) -> dict[str, Any]:
     """The protocol of 2026 wants every result to say that it is one; the SDK leaves it out for older clients."""
     return {"resultType": "complete", **result}
-
-
-async def _undisturbed(work: Any) -> Any:
-    """Await `work` so that a cancellation reaches it once, and is over only when it has put its things in order.
-
-    The SDK's own cancellation comes again and again, and would break into whatever ends a child process or a connection.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.cancel()
-        with anyio.move_on_after(_END_SECONDS, shield=True):
-            await asyncio.wait((task,))
-        raise

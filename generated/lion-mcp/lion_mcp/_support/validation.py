@@ -23,10 +23,16 @@ class Validator:
     """
 
     def __init__(
-        self, schema: dict[str, Any], *, names: bool = True, refused: Mapping[str, str] | None = None, subject: str
+        self,
+        schema: dict[str, Any],
+        *,
+        names: bool = True,
+        refused: Mapping[str, str] | None = None,
+        subject: str,
+        verb: str | None = None,
     ) -> None:
         self._schema = schema
-        self._feedback = Feedback(schema, names, refused or {}, subject)
+        self._feedback = Feedback(schema, names, refused or {}, subject, verb)
         self._compiled: Draft202012Validator | None = None
 
     def compile(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from datetime import UTC, datetime
 
-from lion_mcp.interface import Ask, Call, End, Launch, LocalHandlers, RunRecord, Schema
+from lion_mcp.interface import Ask, Call, End, Launch, LocalHandlers, Refusal, RunRecord, Schema
 from lion_mcp.models import ProfileListParams, ProfileShowParams, ServerInfoResult
 
 from .causes import failure_cause
@@ -77,10 +77,16 @@ class Handlers(LocalHandlers):
 
 
 def parameters_of(playbook: str, call: Call) -> Schema:
-    """What a playbook adds to a verb, as the folder sees it that the run is to work in."""
+    """What a playbook adds to a verb, as the folder sees it that the run is to work in.
+
+    Raises Refusal, `unavailable` where li could not use the playbook: there is nothing yet to check the call against.
+    """
     cwd = call.arguments.get("cwd")
     folder = folder_of_run(cwd if isinstance(cwd, str) else None) or own_folder()
-    return further_parameters(arguments_of(playbook_named(playbook, folder).declared), names_taken(call))
+    try:
+        return further_parameters(arguments_of(playbook_named(playbook, folder).declared), names_taken(call))
+    except Refusal as refusal:
+        raise Refusal("unavailable", refusal.message, refusal.detail) from None
 
 
 def told_of_end(record: RunRecord, *, tried: bool = False) -> Schema:

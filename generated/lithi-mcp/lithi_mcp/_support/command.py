@@ -8,14 +8,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from .call import LOCAL, Caller
-from .command_options import KEYS, is_over_http, is_verified, misused, parser_of
+from .command_options import KEYS, is_over_http, is_verified, misused, parser_of, served
 from .registry import Registry, load
 
 _SUPPORT = Path(__file__).parent
@@ -120,11 +119,10 @@ def _serve_http(registry: Registry, options: Namespace) -> int:
     serve_http, http_sockets = _support("serve_http"), _support("http_sockets")
     http = registry.serve.http
     assert http is not None  # noqa: S101
-    told = {name: getattr(options, name) for name in ("host", "port") if getattr(options, name) is not None}
     try:
         serving = serve_http.Serving(
             registry=registry,
-            http=replace(http, **told),
+            http=served(http, options),
             server=_builder(registry, options),
             callers=_callers(registry, options),
             workers=options.workers or 1,

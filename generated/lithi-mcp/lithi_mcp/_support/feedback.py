@@ -67,6 +67,7 @@ class Feedback:
     names: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     subject: str = ARGUMENTS
+    verb: str | None = None  # whose arguments they are
 
     def problems(self, errors: Iterable[ValidationError], value: Any) -> list[str]:
         """At most eight texts of at most 120 characters: in the order of the members of `value`, then what is missing."""
@@ -99,7 +100,11 @@ class Feedback:
             return self._refusal(name)
         what = "is not a parameter" if self.subject == ARGUMENTS and not place else "is not a known member"
         text = f"{_joined([*place, shown(name) if self.names else _ANY_NAME])} {what}"
-        nearest = _nearest(name, known) if self.names else None
+        if not self.names:
+            return text
+        if self.verb and not (place or known):
+            return f"{text} of {quoted(self.verb)}, which has none"
+        nearest = _nearest(name, known)
         return f"{text}; did you mean {quoted(nearest)}?" if nearest else text
 
     def _refusal(self, name: str) -> str:

@@ -37,6 +37,8 @@ class Headers:
 def check_content_type(headers: Headers) -> None:
     """Raises RefusedRequestError: 400 unless the body is said to be JSON, 415 for a coding of it that is not read."""
     lines = headers.values(b"content-type")
+    if lines == [_JSON] and not headers.values(b"content-encoding"):
+        return  # as most say it
     media_type, *parameters = (part.strip().lower() for part in lines[0].split(";")) if len(lines) == 1 else ("",)
     if media_type != _JSON:
         raise refused(400, "The Content-Type has to be application/json.")

@@ -155,7 +155,7 @@ def test_missing_playbook_is_told_before_any_fingerprint(server: Any) -> None:
 
 def test_playbook_that_does_not_resolve(server: Any) -> None:
     error = op(server, "flow.submit", {"playbook": "none"})["error"]
-    assert error["kind"] == "unavailable"
+    assert error["kind"] == "not_found"  # as its handlers say
     assert "schema" not in error
     assert "error" in described(server, "flow.submit", playbook="none")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from .workshop import (
     compile_packages,
     distribution,
     empty_environment,
+    for_all_workers,
     install,
     installed,
     made_once,
@@ -24,6 +26,14 @@ from .workshop import (
 
 STUB = ROOT / "tests" / "data" / "stub_li.py"
 FIRST = "installed-first.json"  # what the environment had when only hello was installed
+
+
+@pytest.fixture(autouse=True, scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is installed into several environments is downloaded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_CACHE_DIR", str(for_all_workers(tmp_path_factory) / "downloads"))
+        yield
 
 
 @pytest.fixture(scope="session")

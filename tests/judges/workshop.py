@@ -31,8 +31,7 @@ TOOLS = Path(sys.executable).parent  # the environment of the tests: mypy, ruff,
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """A folder that `make` fills, by whichever worker comes first; the others wait for it."""
-    base = factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    base = for_all_workers(factory)
     folder, done = base / name, base / f"{name}.made"
     with (base / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,6 +41,12 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(folder)
             done.touch()
     return folder
+
+
+def for_all_workers(factory: pytest.TempPathFactory) -> Path:
+    """The folder that all workers of this run share."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 def distribution(name: str) -> str:

@@ -35,6 +35,13 @@ def test_another_format_is_refused(data: dict[str, Any]) -> None:
         from_data({**data, "verbc": 2})
 
 
+@pytest.mark.parametrize("part", ["serve", "access", "verbs"])
+def test_a_registry_without_one_of_its_parts_is_none(data: dict[str, Any], part: str) -> None:
+    del data[part]
+    with pytest.raises(KeyError, match=part):
+        from_data(data)
+
+
 def test_names_and_synonyms_resolve(registry: Registry) -> None:
     show = registry.verb("item.show")
     assert show is not None

@@ -76,13 +76,14 @@ class Workers:
         self._failed = False
         # Nothing is ever written into it: that its other end is closed is what the workers wait for.
         self._lifeline, self._held = os.pipe()
-        self._signals = _Signals()
+        self._signals: _Signals  # once they run
 
     def run(self, started: Callable[[], None]) -> int:
         """Run them until this process is told to stop, and return the exit code. `started` is called once all serve.
 
         Takes the signals of the process, and all of its children.
         """
+        self._signals = _Signals()
         for number in _handled():
             signal.signal(number, self._stop)
         for _ in range(self._count):

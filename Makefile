@@ -1,6 +1,7 @@
 # The commands that a newcomer needs. Each sets up what it needs in .venv and .peers.
 PYTHON ?= python3
 BIN := .venv/bin
+AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 .PHONY: help generate check test lint types peers benchmarks demo-lithi clean
 
@@ -23,7 +24,7 @@ types: .venv/ready
 test: .venv/ready peers ## Run all tests: the compiler's, each package's own, and those with real parts
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/mcpcheck/ready .peers/conformance/ready .peers/suite/ready ## Install the real parts that tests and benchmarks use
+peers: .peers/lion/ready .peers/node/ready .peers/probe/ready .peers/mcpcheck/ready .peers/conformance/ready .peers/suite/ready .peers/postgresql/ready .peers/time/ready .peers/git/ready .peers/servers/ready ## Install the real parts that tests and benchmarks use
 
 benchmarks: .venv/ready .peers/lion/ready .peers/dmcg/ready .peers/fastmcp/ready ## Run every benchmark
 	$(BIN)/python -m benchmarks
@@ -92,4 +93,28 @@ clean: ## Remove everything that was set up
 	mkdir -p .peers/suite
 	$(BIN)/python -m pip download --quiet --no-deps --no-binary jsonschema --dest .peers/suite 'jsonschema==4.26.*'
 	tar -xzf .peers/suite/jsonschema-*.tar.gz -C .peers/suite --strip-components=1
+	touch $@
+
+# A database server, which tests start for themselves. Debian keeps its programs off the PATH.
+.peers/postgresql/ready:
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || $(AS_ROOT) sh -c \
+		'apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends postgresql'
+	mkdir -p .peers/postgresql
+	touch $@
+
+# Servers that libos-mcp is a gateway to.
+.peers/time/ready:
+	$(PYTHON) -m venv --clear .peers/time
+	.peers/time/bin/python -m pip install --quiet 'mcp-server-time==2026.10.*'
+	touch $@
+
+.peers/git/ready:
+	$(PYTHON) -m venv --clear .peers/git
+	.peers/git/bin/python -m pip install --quiet 'mcp-server-git==2026.10.*'
+	touch $@
+
+.peers/servers/ready: tests/libos/package.json
+	mkdir -p .peers/servers
+	cp tests/libos/package.json .peers/servers/
+	cd .peers/servers && npm install --silent --no-audit --no-fund --ignore-scripts
 	touch $@

@@ -4,6 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.postgresql import postgresql, postgresql_url
+
+__all__ = ["own_cache", "postgresql", "postgresql_url"]
+
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

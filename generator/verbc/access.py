@@ -2,10 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field
 
-from .scalars import Data, Expanded, ExpandedText, Filled, Grant, HeaderName, ParameterName, Pointer, Text
-from .written import TAG, Written, tagged
+from .scalars import (
+    Bytes,
+    Count,
+    Expanded,
+    ExpandedText,
+    Filled,
+    Grant,
+    HeaderName,
+    ParameterName,
+    Pointer,
+    Seconds,
+    Text,
+)
+from .written import TAG, Written, as_text, shape, tagged
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 
@@ -75,10 +87,39 @@ Verify = Annotated[
 ]
 
 
+class AskedFor(Written):
+    """A right that somebody has to approve each time."""
+
+    right: Grant
+    approver: Annotated[Literal["operator", "client"], BeforeValidator(as_text)] = "operator"
+
+
+RightOrAskedFor = Annotated[
+    Annotated[Grant, tagged("text")] | Annotated[AskedFor, tagged("a map")], Discriminator(shape)
+]
+
+
+class Budget(Written):
+    """What a subject may use in some time."""
+
+    calls: Count | None = None
+    bytes: Bytes | None = None
+    per: Seconds
+
+
+class SubjectPolicy(Written):
+    """What one subject may do."""
+
+    allow: tuple[Grant, ...] = ()
+    ask: tuple[RightOrAskedFor, ...] = ()
+    deny: tuple[Grant, ...] = ()
+    budget: Budget | None = None
+
+
 class Access(Written):
     """Who may do what."""
 
     verify: Verify | None = None
     scopes: dict[Text, Annotated[tuple[Grant, ...], Filled]] = {}
     pin: dict[ParameterName, Literal["account", "subject"]] = {}
-    policy: dict[Text, Data] = {}
+    policy: dict[Text, SubjectPolicy] | None = None

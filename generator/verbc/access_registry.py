@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .access import Asked, Verify
+from .access import Asked, SubjectPolicy, Verify
 from .spec import Http, Serve, Spec, Verb
 
 
@@ -43,6 +43,7 @@ def access_of(spec: Spec) -> dict[str, Any] | None:
         "verify": None if access.verify is None else _verify(access.verify),
         "scopes": {scope: list(rights) for scope, rights in access.scopes.items()},
         "pin": pins_of(spec),
+        "policy": None if access.policy is None else {name: _subject(rows) for name, rows in access.policy.items()},
     }
 
 
@@ -53,8 +54,25 @@ def pins_of(spec: Spec) -> dict[str, str]:
 
 def rights_of(name: str, verb: Verb, spec: Spec) -> list[str]:
     """The rights that a call of a verb needs; where rights are granted, one that names none needs its own."""
-    granted = spec.access is not None and bool(spec.access.scopes or spec.access.policy)
+    granted = is_governed(spec) or (spec.access is not None and bool(spec.access.scopes))
     return list(verb.requires) if verb.requires is not None else [f"execute verb:{name}"] if granted else []
+
+
+def is_governed(spec: Spec) -> bool:
+    """Whether a policy decides what callers may do."""
+    return spec.access is not None and spec.access.policy is not None
+
+
+def _subject(policy: SubjectPolicy) -> dict[str, Any]:
+    """The policy of one subject in the form that servers read, with nothing left out."""
+    return {
+        "allow": list(policy.allow),
+        "ask": [
+            {"right": row, "approver": "operator"} if isinstance(row, str) else row.model_dump() for row in policy.ask
+        ],
+        "deny": list(policy.deny),
+        "budget": None if policy.budget is None else policy.budget.model_dump(),
+    }
 
 
 def _verify(verify: Verify) -> dict[str, Any]:

@@ -4,22 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from .access_registry import access_of, pins_of, rights_of, serving_of
+from .backend_registry import backend_of, reply_of
 from .backends import (
     CallLimits,
     CliBackend,
     HttpBackend,
     JobsBackend,
-    PythonBackend,
+    McpBackend,
     Reply,
-    ReplyPointers,
-    VersionQuestion,
     backend_kind,
 )
 from .names import function_name, module_name
 from .operations import KEYS, KINDS, SPAWN, Operation, operations
 from .parse import Parsed
 from .schemas import Types
-from .source import native
 from .spec import CONTENT, Example, Verb
 from .support.fingerprint import digest, fingerprint
 from .support.refusal import BUILT_IN_KINDS
@@ -27,9 +25,6 @@ from .support.refusal import BUILT_IN_KINDS
 TIMEOUT = 60.0  # seconds
 OUTPUT = 1 << 20  # bytes
 CONCURRENCY = 32  # calls at one time
-LOG = 256 << 20  # bytes of what one run prints
-KEEP = 30 * 86400.0  # seconds that a run is kept after its end
-GRACE = 10.0  # seconds between asking a run to stop and forcing it
 
 HINTS = {  # effect → read-only, destructive, idempotent
     "read": (True, False, True),
@@ -59,7 +54,8 @@ RELIED_ON = [
 def registry_of(parsed: Parsed) -> dict[str, Any]:
     """The registry of a spec; its shape is told in `docs/generated-code.md`."""
     spec = parsed.spec
-    server, limits = spec.server, spec.limits
+    server, limits, package = spec.server, spec.limits, package_of(parsed)
+    backends = {name: backend_of(backend, parsed, package) for name, backend in spec.backends.items()}
     registry: dict[str, Any] = {
         "verbc": 1,
         "server": {
@@ -68,8 +64,8 @@ def registry_of(parsed: Parsed) -> dict[str, Any]:
             "title": server.title,
             "summary": server.summary,
             "instructions": server.instructions,
-            "package": package_of(parsed),
-            "distribution": package_of(parsed).replace("_", "-"),
+            "package": package,
+            "distribution": package.replace("_", "-"),
         },
         "surface": spec.surface,
         "feedback": spec.feedback,
@@ -84,8 +80,8 @@ def registry_of(parsed: Parsed) -> dict[str, Any]:
         },
         "kinds": {**BUILT_IN_KINDS, **spec.kinds},
         "synonyms": {"removed_after": spec.synonyms.removed_after, "verbs": dict(spec.synonyms.verbs)},
-        "backends": {name: _backend(backend) for name, backend in spec.backends.items()},
-        "verbs": [_verb(name, verb, parsed) for name, verb in _in_order(spec.verbs)],
+        "backends": backends,
+        "verbs": [_verb(name, verb, parsed, backends) for name, verb in _in_order(spec.verbs)],
     }
     return {**registry, "digest": digest(registry)}
 
@@ -120,47 +116,7 @@ def _in_order(verbs: Mapping[str, Verb]) -> list[tuple[str, Verb]]:
     return sorted(verbs.items(), key=lambda item: item[1].unavailable is not None)
 
 
-def _backend(backend: object) -> dict[str, Any]:
-    if isinstance(backend, PythonBackend):
-        return {"kind": backend_kind(backend), "handlers": backend.python.removesuffix(".py")}
-    if isinstance(backend, JobsBackend):
-        limits = backend.limits
-        return {
-            "kind": backend_kind(backend),
-            "command_line": backend.jobs,
-            "hooks": backend.hooks,
-            "limits": {
-                "log": limits.log or LOG,
-                "keep": limits.keep or KEEP,
-                "grace": limits.grace or GRACE,
-            },
-        }
-    if isinstance(backend, HttpBackend):
-        return {
-            "kind": backend_kind(backend),
-            "url": backend.http,
-            "credentials": backend.credentials,
-            "headers": dict(backend.headers),
-        }
-    assert isinstance(backend, CliBackend)  # noqa: S101 - no other kind is built
-    return {
-        "kind": backend_kind(backend),
-        "command": backend.cli,
-        "args": list(backend.args),
-        "env": list(backend.env),
-        "fenced": list(backend.fenced),
-        "version": _version(backend.version),
-        "reply": _reply(backend.reply),
-    }
-
-
-def _version(question: VersionQuestion | None) -> dict[str, Any] | None:
-    if question is None:
-        return None
-    return {"ask": question.ask.split(), "at": question.at, "accept": list(question.accept)}
-
-
-def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
+def _verb(name: str, verb: Verb, parsed: Parsed, backends: Mapping[str, Any]) -> dict[str, Any]:
     backend_name, target = backend_and_target(verb)
     backend, types, operation = parsed.spec.backends[backend_name], parsed.types, operation_of(verb, parsed)
     params = types.params(verb.params, verb.required, opened=bool(verb.varies_with))
@@ -171,7 +127,9 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "description": verb.description.strip() if verb.description else None,
         "effect": effect,
         "hints": _hints(
-            effect, verb, open_world=operation.open if operation else isinstance(backend, CliBackend | HttpBackend)
+            effect,
+            verb,
+            open_world=operation.open if operation else isinstance(backend, CliBackend | HttpBackend | McpBackend),
         ),
         "params": params,
         "result": None if verb.declared is None else types.advertised(verb.declared),
@@ -189,7 +147,9 @@ def _verb(name: str, verb: Verb, parsed: Parsed) -> dict[str, Any]:
         "run": _run(name, verb, backend_name, target, parsed),
     }
     relied_on = {key: entry[key] for key in RELIED_ON}
-    run = {"pin": pins_of(parsed.spec), "backend": backend_kind(backend), "target": target.split()}
+    run: dict[str, Any] = {"pin": pins_of(parsed.spec), "backend": backend_kind(backend), "target": target.split()}
+    if isinstance(backend, McpBackend):
+        run["registration"] = digest(backends[backend_name]["manifest"])
     return {**entry, "digest": digest({**relied_on, **run})}
 
 
@@ -245,21 +205,8 @@ def _run(name: str, verb: Verb, backend_name: str, target: str, parsed: Parsed) 
     return {
         "backend": backend_name,
         "target": target.split(),
-        "reply": _reply(reply),
+        "reply": reply_of(reply),
         "refusals": refusals,
         "module": module_name(name),
         "function": function_name(name),
-    }
-
-
-def _reply(reply: str | ReplyPointers) -> dict[str, Any]:
-    if isinstance(reply, str):
-        return {"form": reply}
-    error = reply.error
-    return {
-        "form": "pointers",
-        "expect": {pointer: [native(value) for value in values] for pointer, values in reply.expect.items()},
-        "ok": reply.ok,
-        "result": reply.result,
-        "error": error if error is None or isinstance(error, str) else error.model_dump(exclude_none=True),
     }

@@ -1,19 +1,21 @@
-"""Puts verbs together: the operation that one runs, the shared parts it uses, and the verb itself.
+"""Puts verbs together: the operation or the pinned tool that one runs, the shared parts it uses, and the verb itself.
 
 It works on the document, before anything is typed, so that whatever is wrong with a merged verb is still told at the place
 where it was written.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from .merge import merge
 from .operations import KEY, KEYS, key_part, operation_of, placed
+from .pinned import tool_part
 from .problems import Mark, Problem, SpecError, nearest, quoted
 from .source import Map, Seq
 
 
-def expand(document: Map) -> Map:
-    """The document with every verb of `verbs` put together.
+def expand(document: Map, manifests: Mapping[str, Map]) -> Map:
+    """The document with every verb of `verbs` put together; `manifests` are those that its backends name.
 
     Raises:
         SpecError: a verb uses a part that is not there, or has a parameter that the language adds.
@@ -21,7 +23,7 @@ def expand(document: Map) -> Map:
     verbs = document.get("verbs")
     if not isinstance(verbs, Map) or not isinstance(document.get("shared", Map(document.mark)), Map):
         return document
-    assembly = _Assembly(document)
+    assembly = _Assembly(document, manifests)
     expanded = Map(verbs.mark)
     for name, verb in verbs.items():
         whole = assembly.verb(verb) if isinstance(verb, Map) else verb
@@ -37,7 +39,8 @@ def expand(document: Map) -> Map:
 class _Assembly:
     """Puts the verbs of one document together, and keeps what is wrong with them."""
 
-    def __init__(self, document: Map) -> None:
+    def __init__(self, document: Map, manifests: Mapping[str, Map]) -> None:
+        self.manifests = manifests
         self.shared = document.get("shared", Map(document.mark))
         self.backends = document.get("backends")
         self.types = document.get("types")
@@ -47,6 +50,8 @@ class _Assembly:
         whole = self._with_parts(verb)
         if operation := operation_of(whole, self.backends):
             whole = merge(placed(operation.part, whole.values_at["run"]), whole)
+        elif tool := tool_part(whole, self.backends, self.manifests):
+            whole = merge(tool, whole)
         return self._with_key(whole) if whole.get("idempotent") in KEYS else whole
 
     def _with_parts(self, verb: Map) -> Map:

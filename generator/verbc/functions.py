@@ -1,8 +1,9 @@
 """The modules of `verbs/`: one typed function for each verb."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from .backends import CliBackend, HttpBackend, JobsBackend, PythonBackend
+from .backends import CliBackend, GatewayBackend, HttpBackend, JobsBackend, McpBackend, PythonBackend
 from .contract import backend_and_target, is_spawn
 from .conventions import Argument, arguments
 from .ir import Function, VerbModule
@@ -12,6 +13,21 @@ from .names import field_name, function_name, protocol_name
 from .parse import Parsed
 from .requests import WITHOUT_BODY, members, places_of
 from .spec import Verb
+
+
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    """The object that runs the operations of a backend."""
+
+    variable: str  # what functions call it
+    name: str  # its class
+    module: str
+
+
+_OPERATIONS: Mapping[type, _Operations] = {
+    JobsBackend: _Operations("jobs", "JobOperations", "job_operations"),
+    GatewayBackend: _Operations("gateway", "GatewayOperations", "gateway_operations"),
+}
 
 
 def verb_modules(parsed: Parsed, models: Models, package: str) -> tuple[VerbModule, ...]:
@@ -35,26 +51,31 @@ class _Functions:
         backend_name, target = backend_and_target(verb)
         backend = self.parsed.spec.backends[backend_name]
         params, own = self.models.params.get(name), function_name(name)
-        entry = call("Binding", [own, *([params] if params else [])], len(python(name)) + 6, 4)
-        if isinstance(backend, CliBackend) or is_spawn(verb, self.parsed):
-            head = signature(f"def {own}", [f"params: {params}"] if params else [], "list[str]")
-            command = [*target.split(), *backend.args] if isinstance(backend, CliBackend) else target.split()[1:]
-            body = self._command(verb, command)
-        elif isinstance(backend, HttpBackend):
-            head = signature(f"def {own}", [f"params: {params}"] if params else [], "HttpRequest")
-            body = self._request(verb, target)
-        elif isinstance(backend, JobsBackend):
-            head = signature(f"async def {own}", ["jobs: JobOperations", f"params: {params}", "call: Call"], "object")
-            given = [f"{name}=params.{field_name(name)}" for name in verb.params]
-            body = Code(f"return await {call(f'jobs.{target}', ['call', *given], 17, 4)}")
+        given = [f"params: {params}"] if params else []
+        if isinstance(backend, PythonBackend):
+            taken = [f"handlers: {protocol_name(backend_name)}", *given, "call: Call"]
+            head, body = signature(f"async def {own}", taken, "object"), _handled(target, passes_params=bool(params))
+        elif type(backend) in _OPERATIONS and not is_spawn(verb, self.parsed):
+            operations = _OPERATIONS[type(backend)]
+            taken = [f"{operations.variable}: {operations.name}", *given, "call: Call"]
+            head, body = signature(f"async def {own}", taken, "object"), _operated(verb, operations, target)
         else:
-            given = [f"params: {params}"] if params else []
-            head = signature(
-                f"async def {own}", [f"handlers: {protocol_name(backend_name)}", *given, "call: Call"], "object"
-            )
-            passed = ["params", "call"] if params else ["call"]
-            body = Code(f"return await {call(f'handlers.{target}', passed, 17, 4)}")
+            made, body = self._made(verb, backend, target)
+            head = signature(f"def {own}", given, made)
+        entry = call("Binding", [own, *([params] if params else [])], len(python(name)) + 6, 4)
         return Function(head, docstring(verb.summary or ""), body, Code(f"{python(name)}: {entry},"))
+
+    def _made(self, verb: Verb, backend: object, target: str) -> tuple[str, Code]:
+        """What a function makes for its backend to use, as a type, and how."""
+        match backend:
+            case HttpBackend():
+                return "HttpRequest", self._request(verb, target)
+            case McpBackend():
+                return "dict[str, object]", self._arguments(verb)
+            case CliBackend():
+                return "list[str]", self._command(verb, [*target.split(), *backend.args])
+            case _:
+                return "list[str]", self._command(verb, target.split()[1:])
 
     def _command(self, verb: Verb, command: list[str]) -> Code:
         assert verb.run is not None  # noqa: S101 - the rules saw to it
@@ -65,6 +86,11 @@ class _Functions:
         last = [f"params.{field_name(argument.parameter)}" for argument in made if argument.form == "positional"]
         positional = [call("*positionals", last, 8, 8)] if last else []
         return Code(f"return {bracketed('[', [*words, *flags, *further, *positional], ']', 4, explode=True)}")
+
+    def _arguments(self, verb: Verb) -> Code:
+        assert verb.run is not None  # noqa: S101 - the rules saw to it
+        entries = [f"{python(verb.run.as_.get(name, name))}: {self._value(name, verb)}" for name in verb.params]
+        return Code(f"return {call('given', [bracketed('{', entries, '}', 8, explode=len(entries) > 1)], 11, 4)}")
 
     def _request(self, verb: Verb, target: str) -> Code:
         assert verb.run is not None  # noqa: S101 - the rules saw to it
@@ -93,24 +119,39 @@ class _Functions:
         protocols = {
             protocol_name(name) for name in backends if isinstance(self.parsed.spec.backends[name], PythonBackend)
         }
-        operating = any("jobs: JobOperations" in function.signature for function in functions)
+        operating = {
+            f"{self.package}._support.{operations.module}": operations.name
+            for operations in _OPERATIONS.values()
+            if any(f": {operations.name}," in function.signature for function in functions)
+        }
         code = "".join(function.body for function in functions)
         words = {name for name in ("extras", "flag", "json_flag", "positionals", "switch") if f"*{name}(" in code}
         params: dict[str, set[str]] = {}
         for name in verbs:
             if model := self.models.params.get(name):
                 params.setdefault(f"{self.package}.models.{self.models.homes[model]}", set()).add(model)
-        requesting = {name for name in ("http_request", "nullable") if f"{name}(" in code}
+        requesting = {"http_request", "HttpRequest"} if "http_request(" in code else set[str]()
         own: list[tuple[str, Iterable[str]]] = [
             (f"{self.package}._support.argv", words),
             (f"{self.package}._support.binding", {"Binding"}),
             (f"{self.package}._support.call", {"Call"} if protocols or operating else ()),
-            (f"{self.package}._support.http_request", requesting | ({"HttpRequest"} if requesting else set())),
-            (f"{self.package}._support.job_operations", {"JobOperations"} if operating else ()),
+            (f"{self.package}._support.http_request", requesting),
+            (f"{self.package}._support.members", {name for name in ("given", "nullable") if f"{name}(" in code}),
+            *((module, {name}) for module, name in operating.items()),
             (f"{self.package}.interface", protocols),
             *params.items(),
         ]
         return import_block([own])
+
+
+def _operated(verb: Verb, operations: _Operations, target: str) -> Code:
+    given = [f"{name}=params.{field_name(name)}" for name in verb.params]
+    return Code(f"return await {call(f'{operations.variable}.{target}', ['call', *given], 17, 4)}")
+
+
+def _handled(target: str, *, passes_params: bool) -> Code:
+    passed = ["params", "call"] if passes_params else ["call"]
+    return Code(f"return await {call(f'handlers.{target}', passed, 17, 4)}")
 
 
 def _flag(argument: Argument) -> Code:

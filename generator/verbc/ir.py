@@ -118,6 +118,7 @@ class ServerModule:
     backends: tuple[Code, ...]  # assignments, each backend after those that it needs
     entries: tuple[Code, ...]  # of the table of backends
     handlers: tuple[tuple[Code, Code, Code], ...]  # loader, protocol, module
+    tables: Code  # those that a governed server keeps its record in; empty where no policy decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,8 @@ class Package:
     interface: Interface | None
     server: ServerModule
     keeps_state: bool  # in a folder of its own
+    policy: tuple[Code, ...]  # the starter policy as a file; empty where no policy decides
+    operating: tuple[Code, ...]  # the commands of whoever operates the server
     serves_stdio: bool
     address: Code  # where it is served over HTTP, unless it is told otherwise; empty for nowhere
     verifies: bool  # keys of callers

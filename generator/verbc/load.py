@@ -1,6 +1,7 @@
 """Reads what a spec consists of: its YAML, one file or the files of a folder, and the Python that lies beside it."""
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from typing import Any
 
 from .compose import load
 from .find import FOLDER_MARK
+from .pinned import unwrapped
 from .problems import Mark, Problem, Source, SpecError, quoted
-from .source import Map, read
+from .source import Map, Seq, read
 
+# Where the manifest of an upstream server can lie.
+MANIFEST = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9][A-Za-z0-9_.@+-]*\.(yaml|json)")
 # Sections whose items may be spread over the files of a folder.
 SECTIONS = frozenset({"backends", "kinds", "shared", "synonyms", "types", "verbs"})
 
@@ -23,6 +27,7 @@ class Document:
     name: str
     root: Map
     carried: dict[str, str]
+    manifests: dict[str, Map]  # of upstream servers, by the name that backends have for them
 
 
 def load_document(path: Path, name: str) -> Document:
@@ -35,9 +40,11 @@ def load_document(path: Path, name: str) -> Document:
         if not (path / FOLDER_MARK).is_file():
             raise SpecError([Problem(Mark(Source(name, ""), 1, 1), f"this folder is no spec; it has no {FOLDER_MARK}")])
         root = _joined(_files(path, name))
-        return Document(_place(path), root, _carried(root, path))
+        return Document(_place(path), root, _carried(root, path), _manifests(root, path, name))
     root = _file(path, name)
-    return Document(_place(path), root, _carried(root, path.parent))
+    return Document(
+        _place(path), root, _carried(root, path.parent), _manifests(root, path.parent, name.rpartition("/")[0])
+    )
 
 
 def _place(path: Path) -> str:
@@ -121,6 +128,44 @@ def _carried(root: Map, folder: Path) -> dict[str, str]:
     if problems:
         raise SpecError(problems)
     return dict(sorted(carried.items()))
+
+
+def _manifests(root: Map, folder: Path, name: str) -> dict[str, Map]:
+    """The manifests that backends name, which lie in folders beside the spec."""
+    found: dict[str, Map] = {}
+    problems: list[Problem] = []
+    for written, mark in _named_manifests(root):
+        if written in found:
+            continue
+        try:
+            found[written] = _manifest(written, mark, folder, name)
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def _named_manifests(root: Map) -> Iterator[tuple[str, Mark]]:
+    backends = root.get("backends")
+    for backend in backends.values() if isinstance(backends, Map) else ():
+        if not isinstance(backend, Map):
+            continue
+        if isinstance(one := backend.get("mcp"), str):
+            yield one, backend.values_at["mcp"]
+        if isinstance(several := backend.get("gateway"), Seq):
+            for written, mark in zip(several, several.items_at, strict=True):
+                if isinstance(written, str):
+                    yield written, mark
+
+
+def _manifest(written: str, mark: Mark, folder: Path, name: str) -> Map:
+    if not MANIFEST.fullmatch(written):
+        sentence = f"{quoted(written)} must be a file in a folder beside the spec, such as upstreams/time.yaml"
+        raise SpecError([Problem(mark, sentence)])
+    if not (folder / written).is_file():
+        raise SpecError([Problem(mark, f"there is no {quoted(written)} beside the spec")])
+    return unwrapped(_file(folder / written, f"{name}/{written}" if name else written))
 
 
 def _python_files(folder: Path, written: str) -> dict[str, str]:

@@ -52,7 +52,7 @@ def _place(specs: Sequence[Path]) -> Path:
 
 
 def inputs_of(specs: Sequence[Path]) -> str:
-    """The digest of all that packages depend on: the specs, their names, the Python beside them, and the compiler.
+    """The digest of all that packages depend on: the specs and their names, what lies beside them, and the compiler.
 
     Raises:
         OSError: something of it cannot be read.
@@ -69,6 +69,8 @@ def _inputs(spec: Path) -> Iterator[Path]:
     folder = spec if spec.is_dir() else spec.parent
     yield from sorted(spec.glob("*.yaml")) if spec.is_dir() else [spec]
     yield from sorted(folder.glob("*.py"))
+    # Any file in a folder beside the spec may be a manifest.
+    yield from sorted(path for pattern in ("*/*.yaml", "*/*.json") for path in folder.glob(pattern))
     # Any folder beside the spec that can be imported may be the one of its handlers, also by way of a link.
     for init in sorted(folder.glob("*/__init__.py")):
         yield from sorted(init.parent.rglob("*.py"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .backends import CliBackend, HttpBackend
+from .backends import CliBackend, HttpBackend, McpBackend
 from .contract import backend_and_target, is_spawn
 from .ir import Exports, ModelModule
 from .literals import Code, bracketed, docstring, exported, imports, natural, python
@@ -84,7 +84,9 @@ class _Builder:
         for verb_name, verb in verbs.items():
             backend = self.parsed.spec.backends[backend_and_target(verb)[0]]
             # Command lines and services know their own defaults.
-            module.fill_defaults = not (isinstance(backend, CliBackend | HttpBackend) or is_spawn(verb, self.parsed))
+            module.fill_defaults = not (
+                isinstance(backend, CliBackend | HttpBackend | McpBackend) or is_spawn(verb, self.parsed)
+            )
             if verb.params:
                 extra = Code("Any") if verb.varies_with else None
                 wanted = class_name(verb_name, "Params")

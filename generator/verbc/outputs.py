@@ -26,6 +26,7 @@ OUTPUTS = (
     Output("pyproject.toml"),
     Output("README.md"),
     Output("docs/verbs.md"),
+    Output("policy.example.yaml", lambda package: (None,) if package.policy else ()),
     Output("<package>/__init__.py"),
     Output("<package>/__main__.py"),
     Output("<package>/server.py"),

@@ -1,5 +1,6 @@
 """Document → Parsed: the language as written, checked key by key."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,31 +30,32 @@ class Parsed:
     spec: Spec
     document: Map
     types: Types
+    manifests: Mapping[str, Map]  # as written, by the name that backends have for them
 
     def at(self, *path: int | str) -> Mark:
         """Where the value of a path stands; for a missing end, its nearest parent."""
-        return _walk(self.document, path, key=False)[0]
+        return place(self.document, path, key=False)[0]
 
     def key_at(self, *path: int | str) -> Mark:
         """Where the last key of a path stands; for a missing end, its nearest parent."""
-        return _walk(self.document, path, key=True)[0]
+        return place(self.document, path, key=True)[0]
 
 
-def parse(document: Map) -> Parsed:
-    """The spec of a document, its verbs put together.
+def parse(document: Map, manifests: Mapping[str, Map]) -> Parsed:
+    """The spec of a document, its verbs put together; `manifests` are those that its backends name.
 
     Raises:
         SpecError: with every key and value that the language does not have.
     """
-    whole = expand(document)
+    whole = expand(document, manifests)
     try:
         spec = Spec.model_validate(whole)
     except ValidationError as error:
         raise SpecError(_problem(whole, fault) for fault in error.errors(include_url=False)) from None
-    return Parsed(spec, whole, Types.of(spec.types))
+    return Parsed(spec, whole, Types.of(spec.types), manifests)
 
 
-def _walk(document: Map, path: tuple[int | str, ...], *, key: bool) -> tuple[Mark, str]:
+def place(document: Map, path: tuple[int | str, ...], *, key: bool) -> tuple[Mark, str]:
     """The place of a path, and the last key on it that is really there."""
     here: Any = document
     mark, name = document.mark, "the spec"
@@ -70,7 +72,7 @@ def _walk(document: Map, path: tuple[int | str, ...], *, key: bool) -> tuple[Mar
 def _problem(document: Map, fault: Any) -> Problem:
     path, kind = fault["loc"], fault["type"]
     on_key = kind == "extra_forbidden" or path[-1:] == ("[key]",)
-    mark, name = _walk(document, path, key=on_key)
+    mark, name = place(document, path, key=on_key)
     return Problem(mark, _sentence(quoted(name), path, kind, fault))
 
 

@@ -20,7 +20,7 @@ def compile_spec(path: Path, name: str) -> tuple[str, dict[str, str]]:
         SpecError: with every problem of the first stage that found some.
     """
     document = load_document(path, name)
-    parsed = check(parse(document.root))
+    parsed = check(parse(document.root, document.manifests))
     package = resolve(parsed, document.name, document.carried)
     return package.distribution, render(package)
 

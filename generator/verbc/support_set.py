@@ -10,17 +10,35 @@ _SIBLINGS = re.compile(r"(?m)^ *from \.(?:(\w+) import| import (\w+(?:, \w+)*)$)
 ALWAYS = ("command", "model", "server_mcp", "serve_stdio")
 # Of these only the command knows, which looks for them by their names.
 OF_HTTP = ("http_callers", "http_sockets", "keys_command", "serve_http", "verifying")
+# And of these.
+OF_POLICY = (
+    "approvals_command",
+    "audit_command",
+    "client_consent",
+    "governor",
+    "operator_command",
+    "own_memory",
+    "policy_command",
+    "state_store",
+)
 OF_BACKEND = {
     "cli": ("backend_cli", "argv"),
-    "http": ("backend_http",),
+    "gateway": ("backend_gateway", "registration_tables", "servers_command"),
+    "http": ("backend_http", "members"),
     "jobs": ("backend_jobs", "argv"),
+    "mcp": ("backend_mcp", "members"),
     "python": ("backend_python",),
 }
 
 
-def support_modules(kinds: list[str], *, http: bool) -> tuple[str, ...]:
-    """The names of the modules for these kinds of backends, and for HTTP where it is served, sorted."""
-    pending = [*ALWAYS, *(OF_HTTP if http else ()), *(module for kind in kinds for module in OF_BACKEND[kind])]
+def support_modules(kinds: list[str], *, http: bool, governed: bool) -> tuple[str, ...]:
+    """The names, sorted, of the modules for these kinds of backends, for `http` where it is served, and for a policy."""
+    pending = [
+        *ALWAYS,
+        *(OF_HTTP if http else ()),
+        *(OF_POLICY if governed else ()),
+        *(module for kind in kinds for module in OF_BACKEND[kind]),
+    ]
     found: set[str] = set()
     while pending:
         name = pending.pop()

@@ -15,7 +15,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 
 def tables(registry: Mapping[str, Any]) -> tuple[Table, ...]:
     """Every table of the page; the rows are exactly what the registry has."""
-    return (*_of_available(registry), *_of_names(registry), *_of_access(registry))
+    return (*_of_available(registry), *_of_names(registry), *_of_upstreams(registry), *_of_access(registry))
 
 
 def _of_available(registry: Mapping[str, Any]) -> tuple[Table, ...]:
@@ -62,6 +62,29 @@ def _of_names(registry: Mapping[str, Any]) -> tuple[Table, ...]:
             f"Old names that still work.{markdown(until)}",
             ("Synonym", "Verb"),
             ((markdown_code(synonym), markdown_code(verb)) for synonym, verb in synonyms["verbs"].items()),
+        ),
+    )
+
+
+def _of_upstreams(registry: Mapping[str, Any]) -> tuple[Table, ...]:
+    backends = registry["backends"].values()
+    manifests = [manifest for backend in backends for manifest in backend.get("manifests", [backend.get("manifest")])]
+    return (
+        _table(
+            "Upstream tools",
+            "What is registered to begin with.",
+            ("Server", "Tool", "Its name there", "Right"),
+            (
+                (
+                    markdown_code(manifest["server_id"]),
+                    markdown_code(tool["tool_id"]),
+                    markdown_code(tool["mcp_name"]),
+                    Code(tool["right"]),
+                )
+                for manifest in manifests
+                if manifest is not None
+                for tool in manifest["tools"]
+            ),
         ),
     )
 

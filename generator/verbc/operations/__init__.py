@@ -15,7 +15,7 @@ from ..merge import merge
 from ..problems import Mark, Source
 from ..source import Map, Seq
 
-KINDS = ("jobs",)
+KINDS = ("jobs", "gateway")
 KEY = "idempotency_key"
 KEYS = ("key", "derived")  # ways to be idempotent that take one
 SPAWN = "spawn"

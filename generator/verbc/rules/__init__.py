@@ -47,11 +47,13 @@ from .serving import (
     access_has_an_effect,
     idempotency_has_an_effect,
     keys_are_asked_of_a_service,
+    policies_are_sound,
     revisions_are_distinct,
     rights_are_rights,
     scopes_grant_something,
     something_is_served,
 )
+from .upstreams import manifests_are_right, one_gateway_is_enough, tools_are_pinned, variables_are_names
 from .verbs import (
     commands_are_words,
     commands_stay_outside_the_fence,
@@ -82,6 +84,10 @@ RULES: tuple[Rule, ...] = (
     everything_is_used,
     jobs_know_their_backends,
     operations_exist,
+    variables_are_names,
+    manifests_are_right,
+    one_gateway_is_enough,
+    tools_are_pinned,
     targets_fit_their_backend,
     commands_are_words,
     commands_stay_outside_the_fence,
@@ -100,6 +106,7 @@ RULES: tuple[Rule, ...] = (
     revisions_are_distinct,
     access_has_an_effect,
     keys_are_asked_of_a_service,
+    policies_are_sound,
     services_are_addresses,
     requests_take_what_is_declared,
     idempotency_has_an_effect,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..backends import HOOKS, CliBackend, JobsBackend
-from ..operations import SPAWN, Operation, operations
+from ..backends import HOOKS, CliBackend, JobsBackend, backend_kind
+from ..operations import KINDS, SPAWN, Operation, operations
 from ..parse import Parsed
 from ..problems import Mark
 from ..schemas import Node, children, used_names
@@ -56,10 +56,9 @@ def operation_verbs(parsed: Parsed) -> Iterator[tuple[str, Verb, Operation]]:
     """Every verb that runs an operation of its backend, `spawn` included."""
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
-        if found and isinstance(parsed.spec.backends[found[0]], JobsBackend):
-            operation = operations("jobs").get(found[1].partition(" ")[0])
-            if operation:
-                yield name, verb, operation
+        kind = backend_kind(parsed.spec.backends[found[0]]) if found else ""
+        if found and kind in KINDS and (operation := operations(kind).get(found[1].partition(" ")[0])):
+            yield name, verb, operation
 
 
 def hook_methods(parsed: Parsed) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..backends import CliBackend, JobsBackend, PythonBackend
-from ..operations import KEY, SPAWN, Operation, operations
+from ..backends import CliBackend, JobsBackend, PythonBackend, backend_kind
+from ..operations import KEY, KINDS, SPAWN, Operation, operations
 from ..parse import Parsed
 from ..problems import Problem, listed, nearest, quoted
 from ..schemas import Types
@@ -33,10 +33,11 @@ def jobs_know_their_backends(parsed: Parsed) -> Iterator[Problem]:
 def operations_exist(parsed: Parsed) -> Iterator[Problem]:
     for name, verb in parsed.spec.verbs.items():
         found = run_of(parsed, verb)
-        if not found or not isinstance(parsed.spec.backends[found[0]], JobsBackend):
+        kind = backend_kind(parsed.spec.backends[found[0]]) if found else ""
+        if not found or kind not in KINDS:
             continue
         backend, target = found
-        known = operations("jobs")
+        known = operations(kind)
         word, _, rest = target.partition(" ")
         mark = parsed.at("verbs", name, "run", backend)
         if word not in known:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .. import conventions
-from ..backends import CliBackend, HttpBackend, JobsBackend, PythonBackend, backend_kind
+from ..backends import CliBackend, HttpBackend, JobsBackend, McpBackend, PythonBackend, backend_kind
 from ..conventions import LABEL
 from ..names import field_name
 from ..operations import SPAWN
@@ -105,6 +105,8 @@ def _idle_options(parsed: Parsed, name: str, run: Run, backend: str, target: str
         idle = ("reply", "refusals")
     elif isinstance(kind, HttpBackend):
         idle = ("positional", "json", "held")
+    elif isinstance(kind, McpBackend):
+        idle = ("positional", "json", "held", "reply", "refusals")
     place = "a run in the background" if spawns else _PLACES[backend_kind(kind)]
     for option in idle:
         if f"{option}_" in run.model_fields_set or option in run.model_fields_set:

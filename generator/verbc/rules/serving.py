@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from ..access import Asked
+from ..access import Asked, Budget
 from ..access_registry import rights_of, serving_of
 from ..backends import HttpBackend, backend_kind
 from ..operations import SPAWN
 from ..parse import Parsed
 from ..problems import Problem, nearest, quoted
+from ..support.policy_entries import MOST_BYTES, MOST_CALLS, MOST_DAYS, MOST_SECONDS
+from ..support.right_forms import form_problem
 from .lookups import operation_verbs, run_of
 
 _PLACE = re.compile(r"<([^<>]*)>")
@@ -72,8 +74,41 @@ def rights_are_rights(parsed: Parsed) -> Iterator[Problem]:
                     yield Problem(mark, f"{quoted(f'<{parameter}>')} must be a required string parameter")
 
 
+def policies_are_sound(parsed: Parsed) -> Iterator[Problem]:
+    policy = (parsed.spec.access.policy if parsed.spec.access else None) or {}
+    for subject, rows in policy.items():
+        path = ("access", "policy", subject)
+        asked = [row if isinstance(row, str) else row.right for row in rows.ask]
+        for key, rights in (("allow", list(rows.allow)), ("ask", asked), ("deny", list(rows.deny))):
+            for index, right in enumerate(rights):
+                mark = parsed.at(*path, key, index)
+                if right in rights[:index]:
+                    yield Problem(mark, f"{quoted(right)} stands in the list already")
+                elif "*" in right.removesuffix(":*"):
+                    yield Problem(mark, f'{quoted(right)} must have its "*" at the end, after a colon')
+                elif (problem := form_problem(right)) is not None:
+                    yield Problem(mark, f"{quoted(right)} {problem}")
+        if rows.budget:
+            yield from _budget_is_sound(parsed, (*path, "budget"), rows.budget)
+
+
+def _budget_is_sound(parsed: Parsed, path: tuple[str, ...], budget: Budget) -> Iterator[Problem]:
+    if budget.calls is None and budget.bytes is None:
+        yield Problem(parsed.key_at(*path), '"budget" limits nothing; give it "calls" or "bytes"')
+    for key, value, most, told in (
+        ("calls", budget.calls, MOST_CALLS, str(MOST_CALLS)),
+        ("bytes", budget.bytes, MOST_BYTES, str(MOST_BYTES)),
+        ("per", budget.per, MOST_SECONDS, f"{MOST_DAYS}d"),
+    ):
+        if value is not None and value > most:
+            yield Problem(parsed.at(*path, key), f'"{key}" must be at most {told}')
+
+
 def scopes_grant_something(parsed: Parsed) -> Iterator[Problem]:
     spec = parsed.spec
+    # What only plans know cannot be compared.
+    if any(operation.plan for _, _, operation in operation_verbs(parsed)):
+        return
     wanted = [right for name, verb in spec.verbs.items() for right in rights_of(name, verb, spec)]
     for scope, rights in (spec.access.scopes if spec.access else {}).items():
         for index, right in enumerate(rights):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
+from mcp.server import Server
 from mcp.server.connection import Connection
 from mcp.server.runner import serve_one
 from mcp.shared.dispatcher import CallOptions
@@ -52,7 +53,7 @@ class DirectCalls:
         server.lifespan = self._live
 
     @asynccontextmanager
-    async def _live(self, server: McpServer) -> AsyncIterator[Any]:
+    async def _live(self, server: Server[Any]) -> AsyncIterator[Any]:
         async with self._lifespan(server) as self._state:
             yield self._state
 

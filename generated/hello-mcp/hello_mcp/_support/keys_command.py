@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from io import TextIOWrapper
 from pathlib import Path
 
 from .environment import MissingVariableError, expand
 from .identities import identity, is_name
 from .key_entries import KeyEntry, key_digest
 from .keys_file import KeysFileError, change_keys, read_keys
-from .quoting import listed, quoted, shown
+from .moments import as_text
+from .printing import failed, prepare_stdout, printed, table, tell
+from .quoting import listed, quoted, shown, shown_path
 from .registry import Registry
 
 # 256 bits.
@@ -33,19 +33,14 @@ class _CommandError(Exception):
 
 def main(arguments: Sequence[str], registry: Registry) -> int:
     """Carry out `keys` with these arguments, those after the word itself, and return the exit code."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know every character
+    prepare_stdout()
+    program = registry.server.distribution
     options = _parser(registry).parse_args(arguments)
     try:
         lines: list[str] = options.carry_out(options, _file(options, registry), registry)
-        print("\n".join(lines), flush=True)  # noqa: T201
     except (_CommandError, KeysFileError, MissingVariableError) as error:
-        return _failed(registry, str(error))
-    except OSError as error:
-        # What is left in the buffer would fail once more at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _failed(registry, f"Cannot print: {error.strerror}.")
-    return 0
+        return failed(program, str(error))
+    return printed(lines, program)
 
 
 def _parser(registry: Registry) -> ArgumentParser:
@@ -88,16 +83,14 @@ def _add(options: Namespace, file: Path, registry: Registry) -> list[str]:
     )
     entry = KeyEntry(key_digest(key), known, options.expires, options.label)
     change_keys(file, lambda entries: [*entries, entry])
-    _tell(registry, f"Added {entry.id} to {file}. The key is shown this one time.")
+    tell(registry.server.distribution, f"Added {entry.id} to {shown_path(file)}. The key is shown this one time.")
     return [key]
 
 
 def _list(_options: Namespace, file: Path, _registry: Registry) -> list[str]:
     """The keys as a table, in the order of the file."""
     now = datetime.now(UTC).timestamp()
-    rows = [_HEADINGS, *(_row(entry, now) for entry in read_keys(file))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return table([_HEADINGS, *(_row(entry, now) for entry in read_keys(file))])
 
 
 def _row(entry: KeyEntry, now: float) -> tuple[str, ...]:
@@ -112,11 +105,13 @@ def _revoke(options: Namespace, file: Path, registry: Registry) -> list[str]:
     def without(entries: list[KeyEntry]) -> list[KeyEntry]:
         found = [entry for entry in entries if entry.sha256.startswith(options.id)]
         if len(found) != 1:
-            raise _CommandError(f"{'No key' if not found else 'More than one key'} of {file} begins with {options.id}.")
+            raise _CommandError(
+                f"{'No key' if not found else 'More than one key'} of {shown_path(file)} begins with {options.id}."
+            )
         return [entry for entry in entries if entry is not found[0]]
 
     change_keys(file, without)
-    return [f"Revoked {options.id}. Servers that read {file} take it no more."]
+    return [f"Revoked {options.id}. Servers that read {shown_path(file)} take it no more."]
 
 
 def _check_scopes(scopes: list[str], registry: Registry) -> None:
@@ -137,7 +132,7 @@ def _age(text: str) -> str:
     try:
         if match is not None:
             end = datetime.now(UTC) + timedelta(**{_UNITS[match[2]]: int(match[1])})
-            return end.isoformat(timespec="seconds").replace("+00:00", "Z")
+            return as_text(end, "seconds")
     except OverflowError:
         pass  # said below
     raise ArgumentTypeError("it has to be an age such as 30d, 12h or 90m")
@@ -147,12 +142,3 @@ def _id(text: str) -> str:
     if not _ID.fullmatch(text):
         raise ArgumentTypeError("it has to be what the list shows, or at least six digits of it")
     return text
-
-
-def _tell(registry: Registry, sentence: str) -> None:
-    print(f"{registry.server.distribution}: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
-
-
-def _failed(registry: Registry, sentence: str) -> int:
-    _tell(registry, sentence)
-    return 1

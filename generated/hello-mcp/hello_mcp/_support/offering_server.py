@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types as types
@@ -19,8 +20,18 @@ class OfferingServer(Server[Any]):
     def __init__(self, offer: Offer, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._offer = offer
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         self.middleware[:] = [*map(_WhereWanted, self.middleware), self._negotiate]
         self.add_request_handler("server/discover", types.RequestParams, self._discover)
+
+    def close_with(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have `close` called when the server is closed, after those that were named before."""
+        self._closers.append(close)
+
+    async def close(self) -> None:
+        """Let go of all that the server has opened."""
+        for close in self._closers:
+            await close()
 
     async def run(
         self,

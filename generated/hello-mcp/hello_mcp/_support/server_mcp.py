@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import mcp_types as types
-from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server import CacheHint, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from . import log
 from .admission import Admission
-from .backend import Backend
+from .backend import Backend, Closing
 from .call import LOCAL, Caller
+from .consent import Consent, Consents, InputRequiredError
+from .execution import Governing
 from .offering_server import OfferingServer
 from .protocols import Offer
 from .refusal import Refusal
@@ -28,21 +30,28 @@ SURFACES: Final[Mapping[str, Callable[[Registry, Admission], Surface]]] = {
     "request": RequestSurface,
 }
 
-McpServer: TypeAlias = Server[Any]
+McpServer: TypeAlias = OfferingServer
 
 # The tools change only with the server itself, so a client may keep them for a while.
 _FRESH = CacheHint(ttl_ms=300_000, scope="public")
 
 
 def build_server(
-    registry: Registry, backends: Mapping[str, Backend], surface: str | None = None, caller: Caller = LOCAL
+    registry: Registry,
+    backends: Mapping[str, Backend],
+    surface: str | None = None,
+    caller: Caller = LOCAL,
+    governing: Governing | None = None,
+    consents: Consents | None = None,
 ) -> McpServer:
     """A server that shows the verbs of `registry` on a surface: `tools`, `request`, or None for the registry's own.
 
     `caller` is who calls where the transport does not tell: under stdio. An HTTP request tells it in its state.
+    `governing` decides what callers may do, where a policy is to; else scopes do, or nothing. `consents` are the ways to
+    ask the users of clients, where the policy lets their word count.
     """
-    shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends))
-    handlers = _Handlers(shown, caller)
+    shown = SURFACES[surface or registry.surface](registry, Admission(registry, backends, governing))
+    handlers = _Handlers(shown, caller, consents)
     identity = registry.server
     server = OfferingServer(
         Offer.of(registry),
@@ -57,6 +66,10 @@ def build_server(
         on_call_tool=handlers.call_tool,
     )
     server.middleware.append(_name_no_method)
+    # What governs comes last: it puts on record how the others ended.
+    for part in (*backends.values(), governing):
+        if isinstance(part, Closing):
+            server.close_with(part.close)
     return server
 
 
@@ -79,9 +92,10 @@ class _HeaderSchemas:
 class _Handlers:
     """What the SDK calls. Both methods return wire forms, which it checks and sends."""
 
-    def __init__(self, surface: Surface, caller: Caller) -> None:
+    def __init__(self, surface: Surface, caller: Caller, consents: Consents | None) -> None:
         self._surface = surface
         self._caller = caller
+        self._consents = consents
         self._list = _complete({"tools": surface.tools()})
 
     async def list_tools(self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> Any:
@@ -92,14 +106,18 @@ class _Handlers:
     async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Any:
         meta = (context.params or {}).get("_meta")
         try:
+            caller = self._who(context)
             call = ToolCall(
                 tool=params.name,
                 arguments=params.arguments or {},
                 meta=meta if isinstance(meta, dict) else {},
-                caller=self._who(context),
+                caller=caller,
                 report=context.session.report_progress,
+                consent=self._consent(context, params, caller),
             )
             return _complete(await self._surface.call(call))
+        except InputRequiredError as needed:
+            return needed.result
         except UnknownToolError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except Exception as error:
@@ -108,6 +126,11 @@ class _Handlers:
             log.failure("a request failed", error, correlation_id=correlation)
             message = f"Something went wrong in the server. The server's log has more under {correlation}."
             return _complete(refused_answer(Refusal("internal", message)))
+
+    def _consent(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams, caller: Caller
+    ) -> Consent | None:
+        return None if self._consents is None else self._consents.of(context, params, caller.subject)
 
     def _who(self, context: ServerRequestContext[Any]) -> Caller:
         if context.request is None:

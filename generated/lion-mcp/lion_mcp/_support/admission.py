@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from . import log
-from .backend import Backend, Plan
-from .bounded_work import within
+from .backend import Backend
 from .call import LOCAL, Call, Caller, ProgressReport
-from .content import CONTENT_SCHEMA, FORM
+from .consent import Consent, InputRequiredError
 from .contract import Contract, Contracts
-from .pin import Pin
+from .execution import Execution, Governing, in_log
 from .quoting import quoted, shown
 from .refusal import Refusal
 from .registry import Registry, Verb
-from .rights import Access, rights_of
+from .slots import in_time
 from .strict_json import Unacceptable, limited
-from .validation import Validator, bounded_arguments, bounded_result, invalid
-
-T = TypeVar("T")
+from .validation import bounded_arguments, invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +32,7 @@ class Request:
     fingerprint_expected: bool = True  # false: a call without one is fine, one with a wrong one is not
     caller: Caller = LOCAL
     report: ProgressReport | None = None
+    consent: Consent | None = None  # how the client's user can be asked; None: he cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +49,19 @@ class Outcome:
 class Admission:
     """Lets calls through to their backends, one step after the other, and answers for whatever happens there."""
 
-    def __init__(self, registry: Registry, backends: Mapping[str, Backend]) -> None:
+    def __init__(self, registry: Registry, backends: Mapping[str, Backend], governing: Governing | None = None) -> None:
         self.registry = registry
-        self._backends = backends
         self._contracts = Contracts(registry, backends)
-        self._access = Access.of(registry)
-        self._pin = Pin.of(registry)
+        self._execution = (
+            Execution(registry, backends) if governing is None else governing.execution(registry, backends)
+        )
         self._started_at = datetime.now(UTC)
-        self._slots = {
-            limit.pool: asyncio.Semaphore(limit.concurrency)
-            for limit in (verb.limits for verb in registry.verbs)
-            if limit.concurrency is not None
-        }
-        self._results: dict[str, Validator] = {}
 
     async def admit(self, request: Request) -> Outcome:
-        """Take a call all the way. However it ends is an Outcome; only a cancellation passes through."""
+        """Take a call all the way. However it ends is an Outcome; only a cancellation passes through.
+
+        Raises InputRequiredError when a client has to send the call again, with an answer of its user.
+        """
         correlation = log.correlation_id()
         contract: Contract | None = None
         try:
@@ -75,10 +70,7 @@ class Admission:
             contract = await self._contract(call)
             _check_fingerprint(call, contract, request)
             _check_arguments(call, contract)
-            plan = self._plan(call)
-            self._check_access(plan, contract)
-            result = await self._run(plan)
-            result = self._checked(call, result)
+            result = await self._execution.result(call, contract)
         except BaseException as error:
             _let_cancellation_pass(error)
             return self._refused(request.name, error, correlation, contract)
@@ -134,73 +126,19 @@ class Admission:
             started_at=self._started_at,
             deadline=asyncio.get_running_loop().time() + verb.limits.timeout,
             report=request.report,
+            consent=request.consent,
         )
-
-    def _plan(self, call: Call) -> Plan:
-        try:
-            return self._backends[call.verb.run.backend].plan(call)
-        except Refusal as refusal:
-            return Plan(call, refusal=refusal)
-
-    def _check_access(self, plan: Plan, contract: Contract) -> None:
-        """See that the caller may do it, with what is his own: before whatever the plan found is told to anybody."""
-        call = plan.call
-        refusal = self._access.refusal(call.caller, [*rights_of(call.verb, call.arguments), *plan.rights])
-        if refusal := refusal or self._pin.refusal(call.arguments, call.caller, contract.schema):
-            raise refusal
-
-    async def _run(self, plan: Plan) -> Any:
-        if plan.refusal is not None:
-            raise plan.refusal
-        call = plan.call
-        limits, backend = call.verb.limits, self._backends[call.verb.run.backend]
-        if limits.concurrency is None:
-            return await self._within(call, backend.run(plan))
-        slots = self._slots[limits.pool]
-        await _slot(slots, call)
-        # The place is free when the work has really ended, which may be after its call was answered.
-        return await self._within(call, backend.run(plan), slots.release)
 
     async def _contract(self, call: Call) -> Contract:
         work = self._contracts.of(call)
-        return await (self._within(call, work) if call.verb.varies_with else work)
-
-    async def _within(self, call: Call, work: Awaitable[T], when_ended: Callable[[], None] | None = None) -> T:
-        try:
-            return await within(call.deadline, work, when_ended)
-        except TimeoutError:
-            if asyncio.get_running_loop().time() < call.deadline:
-                raise
-            sentence = f"{quoted(call.verb.name)} did not end within {call.verb.limits.patience}."
-            raise Refusal("unavailable", sentence) from None
-
-    def _checked(self, call: Call, result: Any) -> Any:
-        result = bounded_result(result)
-        validator = self._result_validator(call.verb)
-        if validator is None or not (problems := validator.problems(result)):
-            return result
-        log.event(
-            "error",
-            "a result did not fit its schema",
-            verb=call.verb.name,
-            problems=problems,
-            correlation_id=call.correlation_id,
-        )
-        message = f"The result does not have the form that is declared for it. {_in_log(call.correlation_id)}"
-        raise Refusal("internal", message)
-
-    def _result_validator(self, verb: Verb) -> Validator | None:
-        if verb.name not in self._results and (schema := _result_schema(verb)) is not None:
-            # Names that a result has and its schema does not are data, and data does not go into the log.
-            self._results[verb.name] = Validator(schema, names=False, subject="the result")
-        return self._results.get(verb.name)
+        return await (in_time(call, work) if call.verb.varies_with else work)
 
     def _refused(self, name: str, error: BaseException, correlation: str, contract: Contract | None) -> Outcome:
         if isinstance(error, Refusal):
             refusal = self._declared(error)
         else:
             log.failure("a call failed", error, verb=self.op(name), correlation_id=correlation)
-            refusal = Refusal("internal", f"Something went wrong in the server. {_in_log(correlation)}")
+            refusal = Refusal("internal", f"Something went wrong in the server. {in_log(correlation)}")
         if contract is None:
             return Outcome(self.op(name), refusal=refusal)
         return Outcome(self.op(name), None, refusal, contract.schema, contract.fingerprint)
@@ -220,12 +158,10 @@ class Admission:
         return Refusal("internal", "It was refused with a kind that is not declared.", error)
 
 
-def _result_schema(verb: Verb) -> dict[str, Any] | None:
-    return CONTENT_SCHEMA if verb.run.reply["form"] == FORM else verb.result
-
-
 def _let_cancellation_pass(error: BaseException) -> None:
     """Raise a cancellation of the call; one that comes out of its work, uncalled for, is a fault like any other."""
+    if isinstance(error, InputRequiredError):
+        raise error
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error
@@ -249,18 +185,3 @@ def _check_fingerprint(call: Call, contract: Contract, request: Request) -> None
 def _check_arguments(call: Call, contract: Contract) -> None:
     if problems := contract.validator.problems(call.arguments):
         raise invalid(problems)
-
-
-async def _slot(slots: asyncio.Semaphore, call: Call) -> None:
-    if not slots.locked():
-        await slots.acquire()  # at once; a timer would cost more than the wait
-        return
-    try:
-        async with asyncio.timeout_at(call.last_start):
-            await slots.acquire()
-    except TimeoutError:
-        raise Refusal("busy", f"No place became free for {quoted(call.verb.name)}; try again later.") from None
-
-
-def _in_log(correlation: str) -> str:
-    return f"The server's log has more under {correlation}."

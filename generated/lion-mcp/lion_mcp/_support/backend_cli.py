@@ -58,7 +58,7 @@ class CliBackend:
         self._found_version: str | None = None
         self._asking = asyncio.Lock()
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         """The command line of a call, without the program, and what speaks against it."""
         binding = self._bindings.of(call.verb)
         known = () if binding.params is None else (binding.params.model_validate(call.arguments),)

@@ -75,7 +75,7 @@ class JobsBackend:
         self._opened: RunKeeper | None = None
         self._operations = JobOperations(self._keeper, self._hooks)
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         """The command line of a start, without the program; for an operation only the typed view of its arguments."""
         binding = self._bindings.of(call.verb)
         params = None if binding.params is None else binding.params.model_validate(call.arguments)

@@ -21,7 +21,7 @@ class PythonBackend:
         self._source = handlers
         self._handlers: object | None = None
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         """Build the typed view of the arguments."""
         binding = self._bindings.of(call.verb)
         return Plan(call, binding.params.model_validate(call.arguments) if binding.params else None)

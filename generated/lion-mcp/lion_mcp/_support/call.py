@@ -6,9 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from .consent import Consent
 from .registry import Registry, Verb
+
+if TYPE_CHECKING:
+    from .rights import Right
 
 # What is started for a call ends this much before the call, so that its own silence is what is told.
 _MARGIN_SECONDS = 0.1
@@ -41,6 +45,9 @@ class Call:
     started_at: datetime  # when the server started, UTC
     deadline: float  # a time of the running event loop
     report: ProgressReport | None = None
+    fresh: bool = False  # plan it with nothing that is only remembered
+    consent: Consent | None = None  # how the client's user can be asked; None: he cannot
+    may: Callable[[Right], bool] | None = None  # whether a policy allows a right outright; None: nothing decides
 
     @property
     def last_end(self) -> float:

@@ -9,44 +9,53 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from .call import LOCAL, Caller
-from .command_options import KEYS, is_over_http, is_verified, misused, parser_of, served
+from .command_options import KEYS, is_governed, is_over_http, is_verified, misused, operating, parser_of, served
+from .printing import failed, prepare_stdout, printed, table
 from .registry import Registry, load
 
 _SUPPORT = Path(__file__).parent
 _PACKAGE = _SUPPORT.parent
-# What a shell gives for a program that SIGPIPE has ended.
-_BROKEN_PIPE = 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server that this package is, and return its exit code.
 
     The package has the registry in `registry.json`, and `create_server(surface=..., caller=...)` in its module `server`,
-    which takes `state=...` as well when the server keeps something.
+    which takes `state=...` as well when the server keeps something, `store=...` and `policy=...` when a policy governs it.
     """
     registry = load(_PACKAGE / "registry.json")
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == [KEYS] and registry.serve.http is not None:
         return int(_support("keys_command").main(words[1:], registry))
+    operator = bool(words) and words[0] in operating(registry)
+    if is_governed(registry) and (operator or not _runs_jobs(registry)):
+        _support("own_memory").keep_to_itself()  # with the keys in it
+    if operator:
+        return int(_support("operator_command").main(words, registry))
     parser = parser_of(registry)
     options = parser.parse_args(words)
     if problem := misused(registry, options):
         parser.error(problem)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know every character
+    prepare_stdout()
     if options.version:
-        return _printed(_version(registry), registry)
+        return printed(_version(registry), registry.server.distribution)
     if options.command == "verbs":
-        return _printed(_verbs(registry), registry)
+        return printed(_verbs(registry), registry.server.distribution)
+    if is_governed(registry) and (problem := _misgoverned(registry, options)):
+        return failed(registry.server.distribution, problem)
     if is_over_http(registry, options):
         return _serve_http(registry, options)
     _serve_stdio(registry, options)
     return 0
+
+
+def _runs_jobs(registry: Registry) -> bool:
+    """Whether other servers of this user look for the processes of runs, among which this one then may not hide."""
+    return any(backend["kind"] == "jobs" for backend in registry.backends.values())
 
 
 def support_digest(folder: Path = _SUPPORT) -> str:
@@ -72,23 +81,19 @@ def _verbs(registry: Registry) -> list[str]:
     """The catalog as a table: name, effect, summary; then what is unavailable, and why."""
     available = [(verb.name, verb.effect, verb.summary) for verb in registry.available]
     unavailable = [(verb.name, "unavailable", verb.unavailable or "") for verb in registry.unavailable]
-    rows = [("verb", "effect", "summary"), *available, *unavailable]
-    name_width, effect_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return [f"{name:{name_width}}  {effect:{effect_width}}  {text}".rstrip() for name, effect, text in rows]
+    return table([("verb", "effect", "summary"), *available, *unavailable])
 
 
-def _printed(lines: Sequence[str], registry: Registry) -> int:
-    """Print lines, and return the exit code: that of a broken pipe where the reader has gone, 1 where nothing fits."""
+def _misgoverned(registry: Registry, options: Namespace) -> str | None:
+    """What is wrong with the policy, or with the keys that seal what clients carry; told before anything is served."""
+    policy_file, request_state = _support("policy_file"), _support("request_state")
     try:
-        print("\n".join(lines), flush=True)  # noqa: T201
-    except OSError as error:
-        # What is left in the buffer would fail once more at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if isinstance(error, BrokenPipeError):
-            return _BROKEN_PIPE
-        print(f"{registry.server.distribution}: cannot print: {error.strerror}.", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
+        if options.policy is not None:
+            policy_file.read_policy(options.policy)
+        request_state.state_keys(registry.server.package, os.environ)
+    except (policy_file.PolicyFileError, request_state.StateKeysError) as error:
+        return str(error)
+    return None
 
 
 def _serve_stdio(registry: Registry, options: Namespace) -> None:
@@ -131,8 +136,7 @@ def _serve_http(registry: Registry, options: Namespace) -> int:
         gc.freeze()
         code: int = serve_http.serve(serving)
     except http_sockets.StartError as error:
-        print(f"{registry.server.distribution}: {error}", file=sys.stderr)  # noqa: T201
-        return 1
+        return failed(registry.server.distribution, str(error))
     return code
 
 
@@ -145,14 +149,14 @@ def _callers(registry: Registry, options: Namespace) -> Any:
 
 
 def _support(name: str) -> Any:
-    """A module beside this one. A package that is not served over HTTP can do without those that are named this way."""
+    """A module beside this one, by its name: packages that have no use for it, of HTTP or of a policy, do without it."""
     return import_module(f"{__package__}.{name}")
 
 
 def _builder(registry: Registry, options: Namespace) -> Callable[[], Any]:
     """What builds the server of this package. Its modules are imported now, and whatever it opens is opened then."""
     create_server = import_module(f"{registry.server.package}.server").create_server
-    given = {name: value for name, value in vars(options).items() if name in ("surface", "state")}
+    given = {name: value for name, value in vars(options).items() if name in ("surface", "state", "store", "policy")}
     if options.subject is not None:
         given["caller"] = _caller(options)
     return lambda: create_server(**given)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from .own_variables import operator_key_variable, store_variable
 from .registry import HttpServe, JsonObject, Registry
 
 # The command with options of its own.
 KEYS: Final = "keys"
+
+# The commands of whoever operates a server that a policy governs; the last only where there are upstream servers.
+OPERATING: Final = {
+    "approvals": "show what waits for approval, and decide it",
+    "audit": "print what was decided and done",
+    "policy": "check a policy file, and make keys for operators",
+    "servers": "look after the registered servers",
+}
 
 # Backends that keep something which outlives the server.
 _KEEPING_STATE = frozenset({"jobs"})
@@ -30,12 +40,15 @@ def parser_of(registry: Registry) -> ArgumentParser:
     commands = {"verbs": "print the catalog"}
     if registry.serve.http is not None:
         commands[KEYS] = "add, list and revoke the keys of callers"
+    commands.update((word, OPERATING[word]) for word in operating(registry))
     described = "; ".join(f"{name}: {text}" for name, text in commands.items())
     parser.add_argument("command", nargs="?", choices=[*commands], help=described)
     parser.add_argument("--surface", choices=["tools", "request"], help=f"default: {registry.surface}")
-    if any(backend["kind"] in _KEEPING_STATE for backend in registry.backends.values()):
+    if _keeps_state(registry):
         place = f"by default {identity.distribution} in $XDG_STATE_HOME"
         parser.add_argument("--state", type=Path, metavar="DIR", help=f"folder that the server keeps; {place}")
+    if is_governed(registry):
+        _add_governing_options(parser, registry)
     parser.add_argument(
         "--as", dest="subject", metavar="NAME", help="who calls, where nothing checks it; default: local"
     )
@@ -43,6 +56,31 @@ def parser_of(registry: Registry) -> ArgumentParser:
         _add_http_options(parser, registry.serve.http)
     parser.add_argument("--version", action="store_true", help="print the version and the digests, and exit")
     return parser
+
+
+def is_governed(registry: Registry) -> bool:
+    """Whether a policy decides what callers may do."""
+    return (registry.access or {}).get("policy") is not None
+
+
+def operating(registry: Registry) -> tuple[str, ...]:
+    """The commands for whoever operates the server."""
+    if not is_governed(registry):
+        return ()
+    upstream = any(backend["kind"] == "gateway" for backend in registry.backends.values())
+    return tuple(word for word in OPERATING if word != "servers" or upstream)
+
+
+def _keeps_state(registry: Registry) -> bool:
+    return is_governed(registry) or any(backend["kind"] in _KEEPING_STATE for backend in registry.backends.values())
+
+
+def _add_governing_options(parser: ArgumentParser, registry: Registry) -> None:
+    variable = store_variable(registry.server.package)
+    parser.add_argument(
+        "--store", metavar="URL", help=f"PostgreSQL database that keeps it instead; also by the variable {variable}"
+    )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="the policy; default: the one that is built in")
 
 
 def _what_it_serves(registry: Registry) -> str:
@@ -87,15 +125,17 @@ def _several(text: str) -> list[str]:
 
 
 def _port(text: str) -> int:
-    return _number(text, 0, 65535)
+    return number(text, 0, 65535)
 
 
 def _workers(text: str) -> int:
-    return _number(text, 1, 64)
+    return number(text, 1, 64)
 
 
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+def number(text: str, least: int, most: int) -> int:
+    """The whole number of an option. Raises ArgumentTypeError."""
+    # No bound has more digits, and Python does not read thousands of them.
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most):
         raise ArgumentTypeError(f"it has to be a number from {least} to {most}")
     return int(text)
 
@@ -121,8 +161,11 @@ def is_verified(registry: Registry, options: Namespace) -> bool:
 
 def misused(registry: Registry, options: Namespace) -> str | None:
     """What is wrong with options that are right each for itself."""
-    if options.command == KEYS:
-        return f"{KEYS} comes before everything else."
+    if options.command in (KEYS, *operating(registry)):
+        return f"{options.command} comes before everything else."
+    key = operator_key_variable(registry.server.package)
+    if is_governed(registry) and os.environ.get(key):
+        return f"{key} is for the operator's commands; a server must not have it."
     if options.subject is not None and not (options.subject.isprintable() and options.subject.strip()):
         return "--as needs a name that can be printed."
     if is_over_http(registry, options):

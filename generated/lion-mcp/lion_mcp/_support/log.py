@@ -27,8 +27,8 @@ def configure() -> None:
 
 
 def correlation_id() -> str:
-    """A new name for one call: 16 hex digits that stand in an answer and in the log."""
-    return secrets.token_hex(8)
+    """A new name for one call, `corr_` and 16 hex digits, that stands in an answer, on record and in the log."""
+    return f"corr_{secrets.token_hex(8)}"
 
 
 def event(level: str, what: str, **fields: Any) -> None:

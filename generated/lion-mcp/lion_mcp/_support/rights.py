@@ -68,12 +68,16 @@ class Access:
         """Why a caller may not do what needs all of `rights`; None when he may."""
         if not self._scopes:
             return None
-        missing = [right for right in rights if not any(self._reaches(scope, right) for scope in caller.scopes)]
+        missing = [right for right in rights if not self.brings(caller, right)]
         if not missing:
             return None
         if caller.credentials is None:
             return Refusal("denied", "This takes a scope, and a call without a key has none.")
         return self._insufficient(missing)
+
+    def brings(self, caller: Caller, right: Right) -> bool:
+        """Whether a scope of the caller grants `right`."""
+        return any(self._reaches(scope, right) for scope in caller.scopes)
 
     def _insufficient(self, missing: Sequence[Right]) -> Refusal:
         alone = [scope for scope in self._scopes if all(self._reaches(scope, right) for right in missing)]

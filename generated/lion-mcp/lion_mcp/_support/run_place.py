@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .job_refusals import refusals
 from .run_store import COMPONENT, RunStore
+from .sqlite_file import SqliteFile
 from .state_folder import StateFolderError, state_folder
 from .store import Store
 
@@ -29,5 +30,5 @@ def open_place(distribution: str, backend: str, chosen: Path | None) -> Place:
             folders.mkdir(mode=0o700, exist_ok=True)
         except OSError:
             raise StateFolderError(f"The folder {folders} cannot be made.") from None
-        store = Store(folder / f"{backend}.db", [COMPONENT])
+        store = Store(SqliteFile(folder / f"{backend}.db"), [COMPONENT])
         return Place(store, RunStore(store, folders), folders)

@@ -7,10 +7,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from .moments import as_moment, as_number
 from .run_record import (
     LONGEST_CODE,
     LONGEST_WORD,
@@ -24,8 +25,6 @@ from .run_record import (
 )
 from .strict_json import DEPTH, limited
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _SPAWN_STATES: Final = frozenset(get_args(SpawnState))
 _OUTCOMES: Final = frozenset(get_args(Outcome))
 _PRECISIONS: Final = frozenset(get_args(Precision))
@@ -84,13 +83,13 @@ def columns_of(record: RunRecord) -> dict[str, Any]:
         "leader_pid": record.leader.pid if record.leader else None,
         "leader_start": record.leader.start if record.leader else None,
         "pgid": record.pgid,
-        "started_at": as_number(record.started_at),
-        "stop_requested_at": as_number(record.stop_requested_at),
+        "started_at": _number_of(record.started_at),
+        "stop_requested_at": _number_of(record.stop_requested_at),
         "stop_reason": record.stop_reason,
         "exit_code": record.exit_code,
-        "exited_at": as_number(record.exited_at),
+        "exited_at": _number_of(record.exited_at),
         **end_columns(record.end, record.finished_at, record.precision),
-        "told_at": as_number(record.told_at),
+        "told_at": _number_of(record.told_at),
         "late_report": None if record.late_report is None else as_json(dict(record.late_report)),
         "details": as_json(dict(record.details)),
     }
@@ -105,7 +104,7 @@ def end_columns(end: End | None, finished_at: datetime | None, precision: Precis
         "reason_code": _storable(end.reason_code) if end else None,
         "reason_detail": _storable(end.reason_detail) if end else None,
         "evidence": as_json(dict(end.evidence)) if end and end.evidence is not None else None,
-        "finished_at": as_number(finished_at),
+        "finished_at": _number_of(finished_at),
         "precision": precision,
     }
 
@@ -119,11 +118,6 @@ def record_of(row: Mapping[str, Any], runs: Path) -> RunRecord:
         return _record(row, runs)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise UnreadableError(row["run_id"]) from error
-
-
-def as_number(moment: datetime | None) -> int | None:
-    """Microseconds since 1970: they sort, and mean the same in every database."""
-    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
 
 
 def as_json(value: Any) -> str:
@@ -253,11 +247,15 @@ def _number_or_none(value: Any) -> int | None:
 
 
 def _moment(value: Any) -> datetime:
-    return _EPOCH + timedelta(0, 0, _number(value))
+    return as_moment(_number(value))
 
 
 def _moment_or_none(value: Any) -> datetime | None:
     return None if value is None else _moment(value)
+
+
+def _number_of(moment: datetime | None) -> int | None:
+    return None if moment is None else as_number(moment)
 
 
 def _storable(text: str | None) -> str | None:

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, Update
 
+from .moments import as_number
 from .run_record import RUN_ID, End, Identity, Precision, RunRecord
 from .run_rows import (
     Unreadable,
     UnreadableError,
     as_json,
-    as_number,
     columns_of,
     end_columns,
     object_of,

@@ -16,6 +16,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from .leaving import end_tasks
+from .offering_server import OfferingServer
 from .pipes import Lines, LineTooLongError, Output, has_hung_up
 from .strict_json import DEPTH, Unacceptable, parse
 from .surface import compact_json
@@ -28,6 +29,7 @@ _MOST_UNANSWERED: Final = 256
 # After the end of input, answers that are ready within this time still go out.
 _LAST_ANSWERS_SECONDS: Final = 0.3
 _LAST_BYTES_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 5.0
 _HANG_UP_CHECK_SECONDS: Final = 1.0
 
 
@@ -46,6 +48,10 @@ async def serve(server: Server[Any], wire: Wire, body: int) -> None:
     try:
         await asyncio.wait((serving,))
         await connection.output.drain(_LAST_BYTES_SECONDS)
+        if isinstance(server, OfferingServer):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await server.close()
         await end_tasks(_LAST_BYTES_SECONDS)
     finally:
         for descriptor in (wire.incoming, wire.outgoing):

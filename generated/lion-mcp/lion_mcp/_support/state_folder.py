@@ -7,6 +7,8 @@ import shlex
 import stat
 from pathlib import Path
 
+from .quoting import shown_path
+
 
 class StateFolderError(Exception):
     """There is no folder to keep state in; the text says why, and what to do."""
@@ -23,7 +25,9 @@ def state_folder(distribution: str, chosen: Path | None = None) -> Path:
         _make(folder)
         found = folder.stat()
     except OSError as error:
-        raise StateFolderError(f"The state folder {folder} cannot be made: {error.strerror}.{_OTHER}") from error
+        raise StateFolderError(
+            f"The state folder {shown_path(folder)} cannot be made: {error.strerror}.{_OTHER}"
+        ) from error
     _check(folder, found)
     return folder
 
@@ -51,9 +55,9 @@ def _make(folder: Path) -> None:
 
 def _check(folder: Path, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode):
-        raise StateFolderError(f"The state folder {folder} is not a folder.{_OTHER}")
+        raise StateFolderError(f"The state folder {shown_path(folder)} is not a folder.{_OTHER}")
     if found.st_uid != os.geteuid():
-        raise StateFolderError(f"The state folder {folder} belongs to another user.{_OTHER}")
+        raise StateFolderError(f"The state folder {shown_path(folder)} belongs to another user.{_OTHER}")
     if stat.S_IMODE(found.st_mode) & 0o777 != 0o700:
-        command = f"chmod 700 {shlex.quote(str(folder))}"
-        raise StateFolderError(f"The state folder {folder} must be open to its owner alone. Try: {command}")
+        command = f"chmod 700 {shown_path(shlex.quote(str(folder)))}"
+        raise StateFolderError(f"The state folder {shown_path(folder)} must be open to its owner alone. Try: {command}")

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from pydantic_core import to_json
 
 from .call import LOCAL, Caller, ProgressReport
+from .consent import Consent
 from .refusal import Refusal
 
 REFUSAL_SCHEMA: Final[dict[str, Any]] = {
@@ -31,6 +32,7 @@ class ToolCall:
     meta: Mapping[str, Any]
     caller: Caller = LOCAL
     report: ProgressReport | None = None
+    consent: Consent | None = None  # how the client's user can be asked; None: he cannot
 
 
 class Surface(Protocol):
@@ -43,7 +45,7 @@ class Surface(Protocol):
         """The schema of a tool's arguments, or None for a tool that is not there."""
 
     async def call(self, call: ToolCall) -> dict[str, Any]:
-        """The result of a call. Raises UnknownToolError."""
+        """The result of a call. Raises UnknownToolError, and InputRequiredError for a call that is to be sent again."""
 
 
 def compact_json(value: Any) -> str:

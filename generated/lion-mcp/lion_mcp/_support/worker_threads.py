@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from .bounded_work import wait_through
+
 T = TypeVar("T")
 
 _READERS = 8
@@ -26,20 +28,18 @@ class WorkerThreads:
         """What `work` finds out; it may take milliseconds."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Begin `work`, which may wait for a disk, and for other writers. It is cancelled only if it has not begun."""
+        return asyncio.get_running_loop().run_in_executor(self._writers, work)
+
     async def write(self, work: Callable[[], T]) -> T:
-        """What `work` gives back once it is done; it may wait for a disk, and for other writers."""
-        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
+        """What `work` gives back once it is done."""
+        return await self.start(work)
 
     async def write_to_the_end(self, work: Callable[[], T]) -> T:
         """Like `write`; a cancellation has effect only when the work is done."""
-        writing = asyncio.ensure_future(self.write(work))
-        cancelled = False
-        while not writing.done():
-            try:
-                await asyncio.wait((writing,))
-            except asyncio.CancelledError:
-                cancelled = True
-        if cancelled:
+        writing = self.start(work)
+        if await wait_through(writing):
             writing.exception()  # looked at, so that nothing is said of it when it is forgotten
             raise asyncio.CancelledError
         return writing.result()

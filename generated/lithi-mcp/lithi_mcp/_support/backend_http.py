@@ -32,7 +32,7 @@ class HttpBackend:
         self._service = HttpService(backend)
         self._bindings = bindings
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         """The request of a call, without the service's address, and what speaks against it."""
         binding = self._bindings.of(call.verb)
         known = () if binding.params is None else (binding.params.model_validate(call.arguments),)

@@ -47,6 +47,19 @@ async def within(deadline: float, work: Awaitable[T], when_ended: Callable[[], N
     raise TimeoutError
 
 
+async def wait_through(future: asyncio.Future[Any], seconds: float | None = None, *, hasty: bool = False) -> bool:
+    """Wait until `future` is done, at most `seconds`, also through cancellations unless `hasty`; true: there was one."""
+    loop = asyncio.get_running_loop()
+    end = None if seconds is None else loop.time() + seconds
+    cancelled = False
+    while not future.done() and (end is None or loop.time() < end) and not (cancelled and hasty):
+        try:
+            await asyncio.wait((future,), timeout=None if end is None else end - loop.time())
+        except asyncio.CancelledError:
+            cancelled = True
+    return cancelled
+
+
 async def _contained(work: Awaitable[T], enough: asyncio.Future[None]) -> T:
     try:
         return await work

@@ -39,6 +39,7 @@ class HttpApp:
         )
         direct = DirectCalls(server) if http.replies == "json" else None
         self._gate = Gate(self._sessions.handle_request, entry, direct)
+        self._close = server.close
         self._running: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,4 +64,5 @@ class HttpApp:
             await receive()
             if self._running:  # they had their time, and were told to end: what they use is there until they have
                 await asyncio.wait(self._running, timeout=_END_SECONDS)
+        await self._close()
         await send({"type": "lifespan.shutdown.complete"})

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import BaseModel
-
+from .members import given
 from .quoting import quoted
 from .refusal import Refusal
 
@@ -19,15 +18,6 @@ _PLACE = re.compile(r"<([^<>]+)>")
 _NO_SEGMENTS: Final = frozenset({"", ".", ".."})
 # The client library takes 65536 for the whole address, with what stands before this.
 _TARGET_CHARACTERS = 60_000
-
-
-class _Null:
-    """The type of NULL."""
-
-    __slots__ = ()
-
-
-NULL: Final = _Null()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +51,6 @@ def http_request(
     return HttpRequest(method, target, None if body is None else _json(body))
 
 
-def nullable(params: BaseModel, name: str) -> Any:
-    """The field `name` of a parameter that may be null: NULL where a null was given, None where nothing was."""
-    value = getattr(params, name)
-    return NULL if value is None and name in params.model_fields_set else value
-
-
 def _filled(path: str, segments: Mapping[str, Any]) -> str:
     return _PLACE.sub(lambda place: _segment(place[1], segments[place[1]]), path)
 
@@ -88,16 +72,7 @@ def _pairs(query: Mapping[str, Any]) -> list[str]:
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
-    given = {name: value for name, value in body.items() if value is not None}
-    return json.dumps(given, default=_plain, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-def _plain(value: object) -> object:
-    if value is NULL:
-        return None
-    if isinstance(value, BaseModel):
-        return value.model_dump(by_alias=True, exclude_unset=True)
-    raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
+    return json.dumps(given(body), allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _text(value: object) -> str:

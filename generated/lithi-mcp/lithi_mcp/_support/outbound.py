@@ -118,13 +118,13 @@ class Outbound:
             async with asyncio.timeout_at(deadline), self._opening:
                 if self._transport is None:
                     # Loading the library, and whom to trust, takes longer than others should have to wait.
-                    self._transport = _transport(await asyncio.to_thread(_trust))
+                    self._transport = _transport(await asyncio.to_thread(trust))
                 return self._transport
         except TimeoutError:
             raise UnreachableError("TimeoutError") from None
 
 
-def _trust() -> SSLContext:
+def trust() -> SSLContext:
     """Whom to trust: SSL_CERT_FILE and SSL_CERT_DIR say it, as everywhere; nothing else of the environment counts."""
     import httpx2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NAME_CHARACTERS = 64
+PATH_CHARACTERS = 4096
 
 
 def shown(name: str, limit: int = NAME_CHARACTERS) -> str:
@@ -10,6 +11,11 @@ def shown(name: str, limit: int = NAME_CHARACTERS) -> str:
     if len(name) > limit:
         name = name[: limit - 1] + "…"
     return name if name.isprintable() else "".join(map(_escaped, name))
+
+
+def shown_path(path: object) -> str:
+    """A path, or the name that somebody has given a file, as `shown`; hardly one is cut."""
+    return shown(str(path), PATH_CHARACTERS)
 
 
 def quoted(name: str) -> str:

@@ -43,7 +43,7 @@ class ToolsSurface:
         return verb.params if verb else None
 
     async def call(self, call: ToolCall) -> dict[str, Any]:
-        """Run a verb, by its name or a synonym. Raises UnknownToolError for any other name."""
+        """Run a verb, by its name or a synonym. Raises UnknownToolError for any other name, and InputRequiredError."""
         if self._registry.resolve(call.tool) is None:
             raise UnknownToolError(self._unknown(call.tool))
         outcome = await self._admission.admit(
@@ -54,6 +54,7 @@ class ToolsSurface:
                 fingerprint_expected=False,
                 caller=call.caller,
                 report=call.report,
+                consent=call.consent,
             )
         )
         if outcome.refusal is not None:

@@ -10,7 +10,8 @@ from .refusal import Refusal
 from .strict_json import Unacceptable, limited
 
 if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator, ValidationError
+    from jsonschema_rs import ValidationError
+    from jsonschema_rs import Validator as Compiled
 
 # Collecting every error takes time and memory for each of them; of large values only the first error is looked for.
 _VALUES_FOR_ALL_ERRORS = 2000
@@ -30,16 +31,20 @@ class Validator:
         refused: Mapping[str, str] | None = None,
         subject: str,
         verb: str | None = None,
+        any_draft: bool = False,
     ) -> None:
+        """`any_draft`: the schema is of the draft that its `$schema` names, and not of 2020-12 in any case."""
         self._schema = schema
+        self._any_draft = any_draft
         self._feedback = Feedback(schema, names, refused or {}, subject, verb)
-        self._compiled: Draft202012Validator | None = None
+        self._compiled: Compiled | None = None
 
     def compile(self) -> None:
-        """Make it ready. Raises ValueError for what is not a JSON Schema of draft 2020-12."""
-        from jsonschema_rs import Draft202012Validator  # the import costs more than most calls
+        """Make it ready. Raises ValueError for what is not a JSON Schema of its draft."""
+        from jsonschema_rs import Draft202012Validator, validator_for  # the import costs more than most calls
 
-        self._compiled = Draft202012Validator(self._schema, validate_formats=True, offline=True)
+        draft = validator_for if self._any_draft else Draft202012Validator
+        self._compiled = draft(self._schema, validate_formats=True, offline=True)
 
     def problems(self, value: Any) -> list[str]:
         """What is wrong with `value`, which is within the generic limits; an empty list when it fits."""
@@ -74,7 +79,7 @@ class Validator:
         except ValueError as error:
             yield error  # type: ignore[misc]
 
-    def _ready(self) -> Draft202012Validator:
+    def _ready(self) -> Compiled:
         if self._compiled is None:
             self.compile()
         assert self._compiled is not None  # noqa: S101

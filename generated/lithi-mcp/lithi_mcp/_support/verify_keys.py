@@ -11,7 +11,8 @@ from pathlib import Path
 from . import log
 from .bearer import Identity, VerifierError
 from .key_entries import key_digest
-from .keys_file import KeysFileError, Stamp, read_keys, stamp
+from .keys_file import KeysFileError, read_keys
+from .trusted_file import Stamp, stamp
 
 
 @dataclass(frozen=True, slots=True)

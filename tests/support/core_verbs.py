@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from verbc.support.binding import Binding
-from verbc.support.http_request import HttpRequest, http_request, nullable
+from verbc.support.http_request import HttpRequest, http_request
+from verbc.support.members import nullable
 from verbc.support.model import Closed
 
 

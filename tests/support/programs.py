@@ -54,6 +54,19 @@ def move_clock(seconds: float) -> None:
     loop.time = lambda: now() + seconds  # type: ignore[method-assign]
 
 
+def note_starts(started: list[int]) -> None:
+    """Have the id of every process that the running loop starts from here on put into `started`."""
+    loop = asyncio.get_running_loop()
+    start = loop.subprocess_exec
+
+    async def noted(*args: Any, **options: Any) -> Any:
+        transport, protocol = await start(*args, **options)
+        started.append(transport.get_pid())
+        return transport, protocol
+
+    loop.subprocess_exec = noted  # type: ignore[method-assign]
+
+
 def assert_reaped(pid: int) -> None:
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)

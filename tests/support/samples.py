@@ -139,7 +139,7 @@ class Functions:
     asked: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         return Plan(call)
 
     async def run(self, plan: Plan) -> Any:

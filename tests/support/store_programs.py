@@ -1,8 +1,10 @@
 """What other processes do to a store: they are killed at its writes, or many of them write to it at the same time.
 
-python store_programs.py crash <folder>     a store for each point of POINTS, whose process was killed there
-python store_programs.py share <folder>     PROCESSES processes on one new store, each of which writes what it saw
-python store_programs.py write <folder>     writes one run after another, and says each one that is on record
+python -m support.store_programs crash <place>     a store for each point of POINTS, whose process was killed there
+python -m support.store_programs share <place>     PROCESSES processes on one new store, and what each of them saw
+python -m support.store_programs write <place>     writes one run after another, and says each one that is on record
+
+A place is a folder, or the address of a database of PostgreSQL.
 """
 
 from __future__ import annotations
@@ -16,11 +18,18 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
+
+import psycopg
 
 from verbc.support import store as store_module
+from verbc.support.postgresql import Postgresql
 from verbc.support.run_record import End, Identity, RunRecord
 from verbc.support.run_store import COMPONENT, Key, RunStore
+from verbc.support.sqlite_file import SqliteFile
 from verbc.support.store import Store
+
+from .forks import forked, joined, tell
 
 NOW: Final = datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC)
 RUNS: Final = Path("/nowhere/runs")
@@ -56,8 +65,14 @@ def key(name: str, **changes: str) -> Key:
     return Key(**{"caller": "local", "verb": "agent.submit", "key": name, "arguments": "a" * 64, **changes})
 
 
-def opened(folder: Path) -> RunStore:
-    return RunStore(Store(folder / "store.sqlite", [COMPONENT]), RUNS)
+def opened(place: str) -> RunStore:
+    database = Postgresql(place) if _is_address(place) else SqliteFile(Path(place) / "store.sqlite")
+    return RunStore(Store(database, [COMPONENT]), RUNS)
+
+
+def part(place: str, name: str) -> str:
+    """A place of its own within a place."""
+    return f"{place}&options={quote(f'-csearch_path={_schema(name)}')}" if _is_address(place) else f"{place}/{name}"
 
 
 def prepare(runs: RunStore) -> None:
@@ -84,32 +99,50 @@ WRITES: Final[Mapping[str, Callable[[RunStore], object]]] = {
 POINTS: Final = tuple(f"{side} {name}" for name in ("migrate", *WRITES) for side in ("before", "after"))
 
 
-def crash(folder: Path) -> None:
+def crash(place: str) -> None:
     """Tell how the process of each point ended."""
-    _tell({point: _joined(_forked(partial(_until, point, folder))) for point in POINTS})
+    tell({point: joined(forked(partial(_until, point, place))) for point in POINTS})
 
 
-def share(folder: Path) -> None:
-    """Let the processes start at the same moment, and tell how they ended."""
-    starting = os.pipe()
-    children = [_forked(partial(_take_part, starting, number, folder)) for number in range(PROCESSES)]
+def share(place: str) -> None:
+    """Let the processes start at the same moment, and tell how they ended, and what each has seen."""
+    starting, told = os.pipe(), os.pipe()
+    children = [forked(partial(_take_part, starting, told[1], number, place)) for number in range(PROCESSES)]
     os.close(starting[1])
-    _tell([_joined(child) for child in children])
+    os.close(told[1])
+    with open(told[0], encoding="utf-8") as lines:
+        each = [json.loads(line) for line in lines]
+    tell({"ended": [joined(child) for child in children], "each": each})
 
 
-def write(folder: Path) -> None:
+def write(place: str) -> None:
     """Write for ever, and tell each run that is on record."""
-    runs = opened(folder)
+    runs = opened(place)
     for number in range(999_999):
         runs.reserve(new_run(number), key(str(number)))
         runs.started(run_id(number), LEADER, LEADER.pid, NOW)
-        _tell(run_id(number))
+        tell(run_id(number))
 
 
-def _until(point: str, folder: Path) -> None:
-    place = folder / point
-    place.mkdir(mode=0o700)
-    runs = opened(place)
+def _is_address(place: str) -> bool:
+    return place.startswith("postgresql:")
+
+
+def _schema(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _make_part(place: str, name: str) -> None:
+    if not _is_address(place):
+        Path(part(place, name)).mkdir(mode=0o700)
+        return
+    with psycopg.connect(place) as connection:
+        connection.execute(f"CREATE SCHEMA {_schema(name)}".encode())
+
+
+def _until(point: str, place: str) -> None:
+    _make_part(place, point)
+    runs = opened(part(place, point))
     name = point.partition(" ")[2]
     if name in WRITES:
         prepare(runs)
@@ -117,8 +150,8 @@ def _until(point: str, folder: Path) -> None:
     WRITES.get(name, RunStore.unended)(runs)
 
 
-def _take_part(starting: tuple[int, int], number: int, folder: Path) -> None:
-    runs = opened(folder)
+def _take_part(starting: tuple[int, int], told: int, number: int, place: str) -> None:
+    runs = opened(place)
     os.close(starting[1])
     os.read(starting[0], 1)  # until nobody can write to it any more
     seen, ended = [], []
@@ -128,29 +161,8 @@ def _take_part(starting: tuple[int, int], number: int, folder: Path) -> None:
         runs.add_details(run.run_id, {f"process {number}": turn})
         if runs.end(run.run_id, DONE, NOW, "observed"):
             ended.append(run.run_id)
-    (folder / f"{number}.json").write_text(json.dumps({"seen": seen, "ended": ended}))
-
-
-def _forked(work: Callable[[], object]) -> int:
-    child = os.fork()
-    if child != 0:
-        return child
-    try:
-        work()
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        os._exit(1)
-    os._exit(0)
-
-
-def _joined(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _tell(what: object) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()
+    os.write(told, f"{json.dumps({'seen': seen, 'ended': ended})}\n".encode())
 
 
 if __name__ == "__main__":
-    {"crash": crash, "share": share, "write": write}[sys.argv[1]](Path(sys.argv[2]))
+    {"crash": crash, "share": share, "write": write}[sys.argv[1]](sys.argv[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -136,7 +137,7 @@ def test_a_call_knows_what_it_is_part_of(registry: Registry) -> None:
     (call,) = seen
     assert (call.verb.name, call.caller.subject, call.registry) == ("free", "local", registry)
     assert call.started_at.utcoffset() is not None
-    assert len(call.correlation_id) == 16
+    assert re.fullmatch(r"corr_[0-9a-f]{16}", call.correlation_id)
 
 
 # Fingerprints
@@ -240,7 +241,7 @@ def test_an_exception_is_internal_and_its_text_stays_inside(
 
 def test_a_plan_can_refuse(registry: Registry) -> None:
     class Careful(Functions):
-        def plan(self, call: Call) -> Plan:
+        async def plan(self, call: Call) -> Plan:
             return Plan(call, refusal=Refusal("denied", "Not this one."))
 
     backend = Careful()

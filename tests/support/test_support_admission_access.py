@@ -39,7 +39,7 @@ class Planning(Functions):
         self.refusal = refusal
         self.raises = raises
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         if self.raises:
             raise self.refusal
         return Plan(call, refusal=self.refusal)
@@ -163,7 +163,7 @@ def test_calls_of_several_callers_do_not_mix() -> None:
 class Reaching(Functions):
     """A backend that knows only from the arguments what a call reaches."""
 
-    def plan(self, call: Call) -> Plan:
+    async def plan(self, call: Call) -> Plan:
         return Plan(call, rights=tuple(Right.of("write job:<id>", {"id": name}) for name in call.arguments["ids"]))
 
 

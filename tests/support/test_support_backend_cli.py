@@ -122,7 +122,7 @@ def backend(**options: Any) -> CliBackend:
 
 async def answer(backend: CliBackend, verb: Verb, **arguments: Any) -> Any:
     """What the caller gets: the result, or the refusal as data."""
-    plan = backend.plan(call(verb, **arguments))
+    plan = await backend.plan(call(verb, **arguments))
     try:
         if plan.refusal is not None:
             raise plan.refusal
@@ -137,7 +137,7 @@ def ask(backend: CliBackend, verb: Verb, **arguments: Any) -> Any:
 
 def plan(backend: CliBackend, verb: Verb, **arguments: Any) -> Plan:
     async def work() -> Plan:
-        return backend.plan(call(verb, **arguments))
+        return await backend.plan(call(verb, **arguments))
 
     return finish(work())
 
@@ -269,7 +269,7 @@ def test_silence_is_told_with_its_limit_and_its_group_is_killed(seconds: float, 
         expired = call(verb("echo", timeout=seconds))
         expired.deadline = 0.0
         with pytest.raises(Refusal, match=f"`echo` did not answer within {words}."):
-            await backend().run(backend().plan(expired))
+            await backend().run(await backend().plan(expired))
 
     finish(work())
 

@@ -100,15 +100,15 @@ class Core:
     backend: HttpBackend
     registry: Registry
 
-    def plan(self, name: str, arguments: dict[str, Any], caller: Caller = ANN) -> Plan:
+    async def plan(self, name: str, arguments: dict[str, Any], caller: Caller = ANN) -> Plan:
         verb = self.registry.verb(f"core.{name}")
         assert verb is not None
         deadline = asyncio.get_running_loop().time() + verb.limits.timeout
-        return self.backend.plan(Call(verb, arguments, caller, "c", self.registry, datetime.now(UTC), deadline))
+        return await self.backend.plan(Call(verb, arguments, caller, "c", self.registry, datetime.now(UTC), deadline))
 
     async def ask(self, name: str, arguments: dict[str, Any] | None = None, caller: Caller = ANN) -> Any:
         """What the caller gets: the result, or the refusal as data."""
-        plan = self.plan(name, arguments or {}, caller)
+        plan = await self.plan(name, arguments or {}, caller)
         try:
             if plan.refusal is not None:
                 raise plan.refusal
@@ -216,7 +216,7 @@ def test_a_base_path_stays() -> None:
 
 def test_planning_sends_nothing() -> None:
     async def work(made: Core, service: RawService) -> Plan:
-        plan = made.plan("run", RUN)
+        plan = await made.plan("run", RUN)
         assert service.connections == 0
         return plan
 
@@ -227,7 +227,7 @@ def test_planning_sends_nothing() -> None:
 @pytest.mark.parametrize("handle", ["", ".", ".."])
 def test_a_value_that_could_be_another_place_is_refused_before_anything_is_sent(handle: str) -> None:
     async def work(made: Core, _: RawService) -> Plan:
-        return made.plan("status", {"handle": handle})
+        return await made.plan("status", {"handle": handle})
 
     plan, heard = over(work, reply())
     assert (plan.refusal.kind, heard) == ("invalid_input", [])
@@ -236,7 +236,7 @@ def test_a_value_that_could_be_another_place_is_refused_before_anything_is_sent(
 def test_a_fault_in_a_function_is_no_refusal() -> None:
     async def work() -> None:
         with pytest.raises(ValueError, match="handle"):
-            core("http://127.0.0.1:1").plan("status", {})
+            await core("http://127.0.0.1:1").plan("status", {})
 
     alone(work)
 
@@ -267,7 +267,7 @@ def test_a_redirect_leads_nowhere(status: int) -> None:
 @pytest.mark.parametrize("caller", [Caller(), Caller("ann", "acct_1")])
 def test_a_caller_without_a_key_is_refused_before_anything_is_sent(caller: Caller) -> None:
     async def work(made: Core, _: RawService) -> Plan:
-        return made.plan("status", {"handle": HANDLE}, caller)
+        return await made.plan("status", {"handle": HANDLE}, caller)
 
     plan, heard = over(work, reply())
     assert heard == []
@@ -519,7 +519,7 @@ def test_a_request_ends_before_its_call_does(monkeypatch: pytest.MonkeyPatch) ->
 
         monkeypatch.setattr(HttpService, "send", send)
         made = core("http://127.0.0.1:1")
-        plan = made.plan("status", {"handle": HANDLE})
+        plan = await made.plan("status", {"handle": HANDLE})
         await made.backend.run(plan)
         assert seen["deadline"] == plan.call.last_end < plan.call.deadline
         assert seen["output"] == plan.call.verb.limits.output

@@ -71,7 +71,10 @@ def call(registry: Registry, name: str, arguments: dict[str, Any]) -> Call:
 
 
 def run(backend: PythonBackend, call: Call) -> Any:
-    return finish(backend.run(backend.plan(call)))
+    async def work() -> Any:
+        return await backend.run(await backend.plan(call))
+
+    return finish(work())
 
 
 def test_a_verb_without_parameters_is_called_without_them(registry: Registry, bindings: Bindings) -> None:
@@ -85,7 +88,7 @@ def test_models_become_plain_values_with_what_was_set_only(registry: Registry, b
 
 
 def test_the_view_is_built_by_the_plan(registry: Registry, bindings: Bindings) -> None:
-    plan = PythonBackend(bindings, Handlers()).plan(call(registry, "item.show", {"id": "a"}))
+    plan = finish(PythonBackend(bindings, Handlers()).plan(call(registry, "item.show", {"id": "a"})))
     assert plan.bound == Show.model_validate({"id": "a"})
     assert plan.refusal is None
 

@@ -133,7 +133,7 @@ def test_a_reader_that_has_gone_ends_it_in_silence(package: Path, argument: str)
 def test_a_full_disk_is_told_in_one_sentence(package: Path) -> None:
     with open("/dev/full", "wb") as full:
         finished = print_to(full.fileno(), package, "verbs")
-    assert (finished.returncode, finished.stderr) == (1, "sample-mcp: cannot print: No space left on device.\n")
+    assert (finished.returncode, finished.stderr) == (1, "sample-mcp: Cannot print: No space left on device.\n")
 
 
 def print_to(descriptor: int, package: Path, argument: str) -> subprocess.CompletedProcess[str]:

@@ -112,7 +112,7 @@ class Ways:
 
 def seen(reply: Reply) -> Any:
     """What a client sees of a reply, but for the name that its call has in the log."""
-    return reply.status, reply.header("content-type"), re.sub(rb"under [0-9a-f]{16}", b"", reply.body)
+    return reply.status, reply.header("content-type"), re.sub(rb"under corr_[0-9a-f]{16}", b"", reply.body)
 
 
 @pytest.fixture(scope="module")

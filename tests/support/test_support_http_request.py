@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from verbc.support.http_request import HttpRequest, http_request, nullable
+from verbc.support.http_request import HttpRequest, http_request
+from verbc.support.members import nullable
 from verbc.support.model import Closed, Open
 from verbc.support.outbound import Outbound, Outgoing
 from verbc.support.refusal import Refusal

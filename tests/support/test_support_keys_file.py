@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from verbc.support.bearer import Identity
 from verbc.support.key_entries import EntriesError, KeyEntry, key_digest, read_entries, written_entries
-from verbc.support.keys_file import KeysFileError, change_keys, read_keys, stamp
+from verbc.support.keys_file import KeysFileError, change_keys, read_keys
+from verbc.support.trusted_file import stamp
 
 from .programs import open_files
 

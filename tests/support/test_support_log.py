@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -133,5 +134,5 @@ def test_of_what_is_too_long_all_the_same_the_beginning_is_told(capsys: pytest.C
 
 
 def test_correlation_ids_differ() -> None:
-    assert len(log.correlation_id()) == 16
+    assert re.fullmatch(r"corr_[0-9a-f]{16}", log.correlation_id())
     assert log.correlation_id() != log.correlation_id()

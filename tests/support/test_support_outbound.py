@@ -11,7 +11,6 @@ import sys
 import threading
 import zlib
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from typing import Any
 import httpx2
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from verbc.support.outbound import (
     LateReplyError,
@@ -32,6 +29,7 @@ from verbc.support.outbound import (
     UnreachableError,
 )
 
+from .certificates import certificate_of
 from .programs import FOR_EVER, finish, move_clock
 from .rest_services import Answer, Exchange, Heard, RawService, endless, hang_up, reply, say_nothing, saying
 
@@ -436,23 +434,7 @@ def test_nothing_that_was_sent_or_said_is_in_a_text() -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of 127.0.0.1, its own authority, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("certificate") / "own.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
-    return path
+    return certificate_of(x509.IPAddress(ip_address("127.0.0.1")), tmp_path_factory.mktemp("certificate"))
 
 
 def over_tls(certificate: Path, check: Callable[[Outbound, RawService], Awaitable[None]]) -> None:

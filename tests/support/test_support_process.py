@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -23,7 +22,7 @@ from verbc.support.process import (
     run,
 )
 
-from .programs import FOR_EVER, STUB, Watch, assert_reaped, finish, move_clock
+from .programs import FOR_EVER, STUB, Watch, assert_reaped, finish, move_clock, note_starts
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -180,15 +179,7 @@ def test_a_cancellation_during_the_start_leaves_no_process(turns: int) -> None:
     started: list[int] = []
 
     async def work() -> None:
-        loop = asyncio.get_running_loop()
-        start = loop.subprocess_exec
-
-        async def noted(*args: Any, **options: Any) -> Any:
-            transport, protocol = await start(*args, **options)
-            started.append(transport.get_pid())
-            return transport, protocol
-
-        loop.subprocess_exec = noted  # type: ignore[method-assign]
+        note_starts(started)
         async with Watch() as watch:
             running = asyncio.create_task(stub("hang", f"--port={watch.port}"))
             for _ in range(turns):

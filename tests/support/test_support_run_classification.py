@@ -32,6 +32,7 @@ from verbc.support.run_classification import (
 from verbc.support.run_look import Look, Seen
 from verbc.support.run_record import End, Identity, Outcome, RunRecord, new_run_id
 from verbc.support.run_store import COMPONENT, RunStore
+from verbc.support.sqlite_file import SqliteFile
 from verbc.support.store import Store
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
@@ -258,7 +259,7 @@ class Readers:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    store = Store(tmp_path_factory.mktemp("state") / "runs.db", [COMPONENT])
+    store = Store(SqliteFile(tmp_path_factory.mktemp("state") / "runs.db"), [COMPONENT])
     yield RunStore(store, Path("/none"))
     store.close()
 

@@ -26,6 +26,7 @@ from verbc.support.run_look import Look, RunLook
 from verbc.support.run_record import End, Identity, RunRecord, new_run_id
 from verbc.support.run_retention import RunRetention
 from verbc.support.run_store import COMPONENT, RunStore
+from verbc.support.sqlite_file import SqliteFile
 from verbc.support.store import Store, StoreError
 
 from .job_servers import hooks_of
@@ -62,7 +63,7 @@ def records(folder: Path) -> Iterator[RunStore]:
     runs = folder / "state" / "runs"
     runs.parent.mkdir(mode=0o700, exist_ok=True)
     runs.mkdir(mode=0o700, exist_ok=True)
-    store = Store(runs.with_suffix(".db"), [COMPONENT])
+    store = Store(SqliteFile(runs.with_suffix(".db")), [COMPONENT])
     try:
         yield RunStore(store, runs)
     finally:

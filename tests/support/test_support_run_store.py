@@ -32,9 +32,11 @@ from verbc.support.run_store import (
     Unreadable,
     UnreadableError,
 )
+from verbc.support.sqlite_file import SqliteFile
 from verbc.support.store import Store
 
 from . import store_programs
+from .databases import KINDS, PostgresqlPlace
 from .store_programs import (
     DONE,
     LEADER,
@@ -48,11 +50,13 @@ from .store_programs import (
     key,
     new_run,
     opened,
+    part,
     prepare,
     run_id,
 )
 
 LATER = NOW + timedelta(minutes=5)
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def runs(path: Path) -> Iterator[RunStore]:
-    store = Store(path, [COMPONENT])
+    store = Store(SqliteFile(path), [COMPONENT])
     yield RunStore(store, RUNS)
     store.close()
 
@@ -110,7 +114,7 @@ def test_a_reserved_run_is_on_record_as_it_was_given(runs: RunStore) -> None:
 
 def test_the_folder_of_a_run_is_where_the_runs_are(path: Path, runs: RunStore) -> None:
     add(runs, 1)
-    moved = RunStore(Store(path, [COMPONENT]), Path("/elsewhere"))
+    moved = RunStore(Store(SqliteFile(path), [COMPONENT]), Path("/elsewhere"))
     assert found(moved, 1).log == Path("/elsewhere") / run_id(1) / "console.log"
     moved._store.close()
 
@@ -611,51 +615,75 @@ def test_no_statement_is_special_to_one_database() -> None:
 # Other processes
 
 
-def program(*arguments: object) -> list[str]:
-    return [sys.executable, store_programs.__file__, *map(str, arguments)]
+def program(*words: str) -> list[str]:
+    return [sys.executable, "-m", store_programs.__name__, *words]
 
 
-def told(*arguments: object) -> Any:
-    return json.loads(subprocess.run(program(*arguments), check=True, capture_output=True, timeout=120).stdout)
+def told(*words: str) -> Any:
+    done = subprocess.run(program(*words), check=True, capture_output=True, timeout=120, cwd=TESTS)
+    return json.loads(done.stdout)
 
 
-def snapshot(folder: Path, act: Callable[[RunStore], object] = RunStore.unended) -> object:
+def snapshot(place: str, act: Callable[[RunStore], object] = RunStore.unended) -> object:
     """All that can be read of a store, once something was done with it."""
-    runs = opened(folder)
+    runs = opened(place)
     act(runs)
     everything = runs.page(100), {name: runs.of_key(key(name)) for name in "1234"}
     runs._store.close()
     return everything
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def places(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Makes new places for stores."""
+    if request.param == "sqlite":
+        yield lambda: str(tmp_path_factory.mktemp("place"))
+        return
+    made: list[PostgresqlPlace] = []
+
+    def make() -> str:
+        made.append(PostgresqlPlace(request.getfixturevalue("postgresql")))
+        return made[-1].address
+
+    yield make
+    for place in made:
+        place.server.drop(place.name)
+
+
 @pytest.fixture(scope="module")
-def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("crashed")
-    assert told("crash", folder) == dict.fromkeys(POINTS, -signal.SIGKILL)
-    return folder
+def crashed(places: Callable[[], str]) -> str:
+    place = places()
+    assert told("crash", place) == dict.fromkeys(POINTS, -signal.SIGKILL)
+    return place
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_process_killed_at_a_write_leaves_all_or_nothing_of_it(crashed: Path, tmp_path: Path, name: str) -> None:
-    untouched = snapshot(tmp_path, prepare)
-    done = snapshot(tmp_path, WRITES[name])
+def test_a_process_killed_at_a_write_leaves_all_or_nothing_of_it(
+    crashed: str, places: Callable[[], str], name: str
+) -> None:
+    place = places()
+    untouched = snapshot(place, prepare)
+    done = snapshot(place, WRITES[name])
     assert untouched != done
-    assert snapshot(crashed / f"before {name}") == untouched
-    assert snapshot(crashed / f"after {name}") == done
+    assert snapshot(part(crashed, f"before {name}")) == untouched
+    assert snapshot(part(crashed, f"after {name}")) == done
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_a_process_killed_while_it_makes_the_tables_leaves_a_store_that_opens(crashed: Path, side: str) -> None:
-    assert snapshot(crashed / f"{side} migrate", prepare) != ([], dict.fromkeys("1234"))
+def test_a_process_killed_while_it_makes_the_tables_leaves_a_store_that_opens(crashed: str, side: str) -> None:
+    assert snapshot(part(crashed, f"{side} migrate"), prepare) != ([], dict.fromkeys("1234"))
 
 
-def test_what_was_told_to_be_on_record_survives_a_kill(tmp_path: Path) -> None:
-    with subprocess.Popen(program("write", tmp_path), stdout=subprocess.PIPE, text=True) as writer:
+def test_what_was_told_to_be_on_record_survives_a_kill(places: Callable[[], str]) -> None:
+    place = places()
+    with subprocess.Popen(program("write", place), stdout=subprocess.PIPE, text=True, cwd=TESTS) as writer:
         assert writer.stdout is not None
         seen = [json.loads(writer.stdout.readline()) for _ in range(100)]
         writer.kill()
         seen += [json.loads(line) for line in writer.stdout]
-    runs = opened(tmp_path)
+    runs = opened(place)
+    # Once it is its turn, the server has noticed the end of the other.
+    runs.add_details(run_id(0), {})
     records = {run.run_id: run for run in runs.page(len(seen) + 1) if isinstance(run, RunRecord)}
     assert all(records.pop(run_id).spawn_state == "started" for run_id in seen)
     assert len(records) <= 1  # the one that was being written
@@ -664,14 +692,16 @@ def test_what_was_told_to_be_on_record_survives_a_kill(tmp_path: Path) -> None:
     runs._store.close()
 
 
-def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    assert told("share", tmp_path) == [0] * PROCESSES
-    each = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(PROCESSES)]
+def test_processes_that_write_at_the_same_time_lose_nothing(places: Callable[[], str]) -> None:
+    place = places()
+    shared = told("share", place)
+    assert shared["ended"] == [0] * PROCESSES
+    each = shared["each"]
     seen = each[0]["seen"]
     assert len(set(seen)) == ROUNDS
     assert [process["seen"] for process in each] == [seen] * PROCESSES
     assert sorted(itertools.chain(*(process["ended"] for process in each))) == sorted(seen)
-    runs = opened(tmp_path)
+    runs = opened(place)
     for turn, name in enumerate(seen):
         run = runs.get(name)
         assert run is not None

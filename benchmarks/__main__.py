@@ -2,7 +2,7 @@
 
 import sys
 
-from . import calls, generate, http, jobs, start
+from . import calls, gateway, generate, http, jobs, start
 from .command import main
 
-sys.exit(main({module.measure: module.ROUNDS for module in (generate, start, calls, http, jobs)}))
+sys.exit(main({module.measure: module.ROUNDS for module in (generate, start, calls, http, jobs, gateway)}))

@@ -11,6 +11,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 OWN: Final = ROOT / ".venv"
 LION_MCP: Final = ROOT / "generated" / "lion-mcp"
+LIBOS_MCP: Final = ROOT / "generated" / "libos-mcp"
 LION_PEER: Final = ROOT / ".peers" / "lion"
 MODELS_PEER: Final = ROOT / ".peers" / "dmcg"
 FASTMCP_PEER: Final = ROOT / ".peers" / "fastmcp"

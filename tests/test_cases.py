@@ -35,7 +35,7 @@ CASES = Path(__file__).parent / "cases"
 VALID = sorted(path.name for path in (CASES / "valid").iterdir())
 INVALID = sorted(path.name for path in (CASES / "invalid").iterdir())
 UPDATING = os.environ.get("UPDATE_CASES") == "1"
-LISTED = re.compile(r"(?m)^spec(?:/[a-z]+)?(?:\.yaml)?:\d+:\d+: .*$")
+LISTED = re.compile(r"(?m)^(?:spec|upstreams)(?:/[a-z]+)?(?:\.yaml)?:\d+:\d+: .*$")
 
 
 def spec_of(case: Path) -> str:

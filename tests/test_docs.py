@@ -29,6 +29,14 @@ BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>[a-z]+) -->\n)?```(?P<language>[a-z]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Links to the web are for the reader; registries are named by what they are, and paths of one machine by nobody.
 UNWANTED = re.compile(r"pypi\.org|npmjs\.|files\.pythonhosted|proxy\.golang|/work/|/root/|/home/[a-z]+/")
+# The manifest that the page about the language shows.
+MANIFEST = re.findall(r"(?ms)^<!-- manifest -->\n```yaml\n(.*?)^```$", LANGUAGE.read_text(encoding="utf-8"))[0]
+# A spec that uses it.
+WITH_MANIFEST = """
+access: {policy: {}}
+backends: {gate: {gateway: [upstreams/cal.yaml], env: ["CAL_*"]}}
+verbs: {list: {summary: Lists., run: {gate: servers}}}
+"""
 HANDLERS = "class Handlers:\n    pass\n"
 # Shapes a run with hooks, and asks for its end: without a report, with an answer of the command line, with a report.
 USES_HOOKS = """
@@ -93,6 +101,8 @@ def compiled(text: str, folder: Path) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     (folder / "demo.yaml").write_text(text, encoding="utf-8")
     (folder / "handlers.py").write_text(HANDLERS, encoding="utf-8")
+    (folder / "upstreams").mkdir(exist_ok=True)
+    (folder / "upstreams" / "cal.yaml").write_text(MANIFEST, encoding="utf-8")
     return compile_spec(folder / "demo.yaml", "specs/demo.yaml")[1]
 
 
@@ -104,6 +114,8 @@ def framed(block: Block) -> str:
             return completed(f"verbs:\n{verbs}")
         case "sections":
             return completed(block.text)
+        case "manifest":
+            return completed(WITH_MANIFEST)
         case _:
             return block.text
 
@@ -137,7 +149,7 @@ def test_every_spec_compiles(block: Block, tmp_path: Path) -> None:
 
 def test_the_language_is_shown_by_example() -> None:
     marks = {block.mark for block in blocks(LANGUAGE) if block.language == "yaml"}
-    assert marks == {"", "verbs", "sections", "wrong"}
+    assert marks == {"", "manifest", "sections", "verbs", "wrong"}
 
 
 @pytest.mark.parametrize(

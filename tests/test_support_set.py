@@ -20,18 +20,34 @@ def siblings(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("http", [False, True])
-@pytest.mark.parametrize("kinds", [["cli"], ["python"], ["cli", "jobs"], ["http"], ["cli", "http", "jobs", "python"]])
-def test_every_import_of_a_carried_module_is_carried(kinds: list[str], http: bool) -> None:
-    carried = set(support_modules(kinds, http=http))
+@pytest.mark.parametrize("governed", [False, True])
+@pytest.mark.parametrize(
+    "kinds",
+    [["cli"], ["python"], ["cli", "jobs"], ["http"], ["mcp"], ["gateway"], ["cli", "gateway", "http", "jobs", "mcp"]],
+)
+def test_every_import_of_a_carried_module_is_carried(kinds: list[str], http: bool, governed: bool) -> None:
+    carried = set(support_modules(kinds, http=http, governed=governed))
     assert {name for module in carried for name in siblings(module)} <= carried
 
 
 def test_what_only_one_kind_needs_is_not_carried_without_it() -> None:
-    assert not {"process", "reply", "argv"} & set(support_modules(["python"], http=False))
-    assert "backend_python" not in support_modules(["cli"], http=False)
-    assert not {"store", "launch", "run_record"} & set(support_modules(["cli", "python"], http=True))
+    def carried(*kinds: str, http: bool = False) -> set[str]:
+        return set(support_modules(list(kinds), http=http, governed=False))
+
+    assert not {"process", "reply", "argv", "members"} & carried("python")
+    assert "backend_python" not in carried("cli")
+    assert not {"store", "launch", "run_record", "manifest", "upstreams"} & carried("cli", "http", "python", http=True)
+    assert not {"store", "registrations", "governor"} & carried("mcp")
 
 
 def test_what_serves_over_http_is_carried_only_where_that_is_offered() -> None:
-    of_http = set(support_modules(["cli"], http=True)) - set(support_modules(["cli"], http=False))
+    without = support_modules(["cli"], http=False, governed=False)
+    of_http = set(support_modules(["cli"], http=True, governed=False)) - set(without)
     assert {"serve_http", "http_gate", "verifying", "keys_command"} <= of_http
+
+
+def test_what_a_policy_needs_is_carried_only_where_one_decides() -> None:
+    without = support_modules(["cli"], http=False, governed=False)
+    of_policy = set(support_modules(["cli"], http=False, governed=True)) - set(without)
+    assert {"governor", "approvals", "audit_command", "policy_file", "state_store", "client_consent"} <= of_policy
+    assert not {"manifest", "upstreams", "servers_command"} & of_policy

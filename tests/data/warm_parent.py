@@ -19,12 +19,15 @@ from contextlib import suppress
 from typing import Any
 
 LIBRARIES = (
+    "cryptography.hazmat.primitives.ciphers.aead",
     "mcp.server",
     "mcp.server.streamable_http_manager",
     "httpx2",
     "jsonschema_rs",
+    "psycopg",
     "sqlalchemy",
     "uvicorn.protocols.http.h11_impl",
+    "yaml",
 )
 LONGEST_ORDER = 1 << 20  # bytes
 FIRST_OF_NOBODY = 3  # the first descriptor that a program does not know of

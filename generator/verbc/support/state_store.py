@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from . import log
+from .own_variables import store_variable
 from .refusal import Refusal
 from .registry import Registry
 from .worker_threads import WorkerThreads
@@ -97,7 +98,7 @@ class StateStore:
         return Store(self._database(), components)
 
     def _database(self) -> Database:
-        url = self._url or os.environ.get(f"{self._registry.server.package.upper()}_STORE")
+        url = self._url or os.environ.get(store_variable(self._registry.server.package))
         if url:
             from .postgresql import Postgresql
 

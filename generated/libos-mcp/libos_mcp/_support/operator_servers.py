@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import audit, registrations
 from .manifest import MANIFEST_BYTES, Manifest, ManifestError, read_manifest
-from .operator_access import CommandError, Operator
+from .operator_access import GOVERNANCE, CommandError, Operator
 from .own_variables import own_variables
 from .quoting import quoted
 from .registrations import Readable, Registration, RegistrationError
@@ -19,7 +19,7 @@ from .strict_yaml import YamlError, load_yaml
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-COMPONENTS: Final = ("governance_tables", "registration_tables")
+COMPONENTS: Final = (*GOVERNANCE, "registration_tables")
 
 
 class Servers:

@@ -80,7 +80,7 @@ class Policy:
             return _NOTHING
         if (grant := _first(rows.deny, right)) is not None:
             return Decision("deny", grant)
-        if suspended and _is_on_a_tool(right):
+        if suspended and is_on_a_tool(right):
             return _NOTHING
         for approver, asked in rows.ask:
             if grants(asked, right):
@@ -98,6 +98,6 @@ def _first(rows: Sequence[str], right: Right) -> str | None:
     return next((grant for grant in rows if grants(grant, right)), None)
 
 
-def _is_on_a_tool(right: Right) -> bool:
+def is_on_a_tool(right: Right) -> bool:
     """Whether a right is on a tool of a registered server: `read mcp:time:now`, but not `read mcp_server:time`."""
     return right.parts[0].endswith(" mcp")

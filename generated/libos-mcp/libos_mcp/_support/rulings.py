@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from .backend import Plan
 from .fingerprint import canonical_json, digest
-from .policy import Approver, Budget, Decision
+from .policy import Approver, Budget, Decision, is_on_a_tool
 from .policy_file import PolicyFile
 from .quoting import quoted, shown
 from .refusal import Refusal
@@ -96,7 +96,7 @@ def rule(plan: Plan, rights: Sequence[Right], policy: PolicyFile, granted: Calla
             return f"asked for, but cannot be approved: {_text_of(right)}"
         if decision.grant is not None:
             return f"denied by {shown(decision.grant, _RIGHT_CHARACTERS)}"
-        held_back = plan.suspended and _is_on_a_tool(right)
+        held_back = plan.suspended and is_on_a_tool(right)
         if held_back and (policy.policy.decide(subject, right).effect != "deny" or granted(right)):
             return _SUSPENDED
         return f"not granted: {_text_of(right)}"
@@ -154,7 +154,7 @@ def _decision(
     """What policy and scopes say of one right."""
     decision = policy.policy.decide(subject, right, suspended=suspended)
     # What no row says anything of can still be within a scope.
-    if decision.effect != "deny" or decision.grant is not None or (suspended and _is_on_a_tool(right)):
+    if decision.effect != "deny" or decision.grant is not None or (suspended and is_on_a_tool(right)):
         return decision
     return _ALLOWED if granted(right) else decision
 
@@ -177,8 +177,3 @@ def _reason(
         return None
     reasons = [why(right, decision) for right, decision in any_of]
     return _SUSPENDED if _SUSPENDED in reasons else reasons[0]
-
-
-def _is_on_a_tool(right: Right) -> bool:
-    """Whether a suspension keeps a right from being granted, by whatever."""
-    return right.parts[0].endswith(" mcp")
